@@ -1,0 +1,78 @@
+# Every target sets up .venv by itself, from the hashed pins in requirements/.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+
+# Settings, as in `make test WORKERS=4` or `make test ARGS='-k antimeridian'`.
+ARGS ?=
+WORKERS ?= 2
+OPERATIONS ?= 1000000
+
+SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
+BASE_PYTHON = $(shell for python in $(PYTHON3) python3 python3.14 python3.13 python3.12 python3.11; do \
+	if $$python -c '$(SUPPORTED)' 2>/dev/null; then echo $$python; break; fi; done)
+
+.PHONY: help demo test check bench soak format requirements clean
+
+help: ## List the targets
+	@echo 'usage: make TARGET'
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) ## Watch the engine on a generated afternoon in a city
+	@$(VENV)/bin/stentor demo $(ARGS)
+
+test: $(INSTALLED) ## Run all tests
+	@$(PYTHON) -m pytest -q -n $(WORKERS) $(ARGS)
+
+check: $(INSTALLED) ## Check style, types, the direction of imports and the documents' examples
+	@$(PYTHON) -m ruff check --quiet
+	@$(PYTHON) -m ruff format --check --quiet
+	@$(PYTHON) -m mypy --strict src
+	@$(VENV)/bin/lint-imports --no-logo
+	@if [ -d tests/docs ]; then $(PYTHON) -m pytest -q tests/docs; fi
+
+bench: $(INSTALLED) ## Time the scan and print the ratios
+	@$(VENV)/bin/stentor bench scan $(ARGS)
+
+soak: $(INSTALLED) ## Run the tests for hours: many more examples, OPERATIONS seeded operations
+	@HYPOTHESIS_PROFILE=soak STENTOR_SOAK_OPERATIONS=$(OPERATIONS) \
+		$(PYTHON) -m pytest -n $(WORKERS) tests $(ARGS)
+
+format: $(INSTALLED) ## Format the code and fix what can be fixed
+	@$(PYTHON) -m ruff check --fix --quiet
+	@$(PYTHON) -m ruff format
+
+requirements: ## Pin the newest versions again (needs uv)
+	@uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate \
+		pyproject.toml --extra pandas --extra pictures requirements/dev.in \
+		--output-file requirements/dev.txt
+
+clean: ## Remove caches and builds (.venv stays)
+	@rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A .venv that already holds a supported Python is kept and brought up to date.
+$(INSTALLED): requirements/dev.txt pyproject.toml
+	@if $(PYTHON) -c '$(SUPPORTED)' 2>/dev/null; then \
+		echo 'Bringing $(VENV) up to date'; \
+	elif [ -z '$(BASE_PYTHON)' ]; then \
+		echo 'Stentor needs Python 3.11 or newer, and none was found as python3 or python3.11 to python3.14.' >&2; \
+		echo 'Install one, or name it: make $(MAKECMDGOALS) PYTHON3=/path/to/python3' >&2; \
+		exit 1; \
+	else \
+		echo 'Setting up $(VENV) (first run, about a minute)'; \
+		$(BASE_PYTHON) -m venv --clear $(VENV); \
+	fi
+	@if command -v uv >/dev/null; then \
+		install="uv pip install --quiet --python $(PYTHON)"; \
+	else \
+		$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip >/dev/null; \
+		install="$(PYTHON) -m pip install --quiet --disable-pip-version-check"; \
+	fi; \
+	$$install --require-hashes -r requirements/dev.txt && \
+	$$install --no-build-isolation --no-deps --editable .
+	@touch $@

@@ -1,0 +1,78 @@
+"""Stentor: each event reaches exactly those who want it.
+
+    >>> import stentor
+    >>> engine = stentor.Engine()
+    >>> engine.subscribe("ana", "has_all(text, 'ipad') AND price < 300")
+    Changes(added=[], removed=[])
+    >>> engine.publish({"id": "e1", "text": "iPad discount", "price": 299})
+    ['ana']
+
+Nothing heavy is imported until it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stentor.engine import Engine
+    from stentor.errors import StentorError
+    from stentor.language.builder import col, here, weight
+    from stentor.language.evaluate import evaluate
+    from stentor.language.limits import Limits
+    from stentor.language.parser import parse
+    from stentor.language.printer import to_text
+    from stentor.model import Changes, Event, Match, Schema, Subscription
+
+_HOMES = {
+    "Changes": "stentor.model",
+    "Engine": "stentor.engine",
+    "Event": "stentor.model",
+    "Limits": "stentor.language.limits",
+    "Match": "stentor.model",
+    "Schema": "stentor.model",
+    "StentorError": "stentor.errors",
+    "Subscription": "stentor.model",
+    "col": "stentor.language.builder",
+    "evaluate": "stentor.language.evaluate",
+    "here": "stentor.language.builder",
+    "parse": "stentor.language.parser",
+    "to_text": "stentor.language.printer",
+    "weight": "stentor.language.builder",
+}
+
+__all__ = [
+    "Changes",
+    "Engine",
+    "Event",
+    "Limits",
+    "Match",
+    "Schema",
+    "StentorError",
+    "Subscription",
+    "col",
+    "evaluate",
+    "here",
+    "parse",
+    "to_text",
+    "weight",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("stentor")
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module 'stentor' has no attribute {name!r}") from None
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,176 @@
+"""The one decorator of all kernels: compiled by Numba, kept on disk, correct without either.
+
+Numba's disk cache notices a change only in the file that holds a function; a kernel that calls
+another file's kernel, or reads its constants, would go stale. The cache therefore lives in a
+folder named by a digest of every source that can reach compiled code: new sources, new folder.
+
+Importing this module imports Numba, so only modules that hold kernels import it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+import numpy as np
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_PACKAGE = Path(__file__).parent
+_CONFIG: Any = numba.config  # its attributes are made at run time
+_DECORATING = threading.Lock()  # threads may import kernels at the same time
+
+
+def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile *function* when it is first called, without the GIL; later processes load it.
+
+    With ``NUMBA_DISABLE_JIT=1`` it runs as plain Python.
+    """
+    if _CONFIG.DISABLE_JIT:
+        # Compiled integers wrap around in silence; interpreted NumPy scalars would warn.
+        return np.errstate(over="ignore")(function)
+    # The digest knows this package's sources only, under their own names.
+    is_ours = function.__module__.partition(".")[0] == __package__
+    folder = cache_folder() if is_ours else None
+    compiled: Callable[Parameters, Result]
+    with _DECORATING:
+        before = _CONFIG.CACHE_DIR
+        try:
+            # Numba settles a function's cache file while decorating, so this is long enough.
+            _CONFIG.CACHE_DIR = str(folder or before)
+            compiled = numba.njit(cache=folder is not None, nogil=True)(function)
+        finally:
+            _CONFIG.CACHE_DIR = before
+    return compiled
+
+
+@functools.cache
+def announce_compilation() -> None:
+    """Say on stderr, once per process, that kernels are about to be compiled, if they are.
+
+    Silent where the cache holds kernels already, with the JIT off, and with ``STENTOR_QUIET=1``.
+    """
+    if _CONFIG.DISABLE_JIT or os.environ.get("STENTOR_QUIET") == "1":
+        return
+    folder = cache_folder()
+    if folder is None:
+        detail = "in every process, about 15 s: no cache folder can be written"
+    elif any(folder.rglob("*.nbc")):
+        return
+    else:
+        detail = f"once, about 15 s; cached in {folder}"
+    print(f"stentor: compiling matching kernels for this machine ({detail})", file=sys.stderr)
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """The folder that holds compiled kernels; None where no safe folder can be written."""
+    name = f"kernels-{kernel_digest(_PACKAGE)}"
+    if _CONFIG.CACHE_DIR:
+        chosen_by_user = Path(_CONFIG.CACHE_DIR, "stentor", name)
+        if _is_writable(chosen_by_user):
+            return chosen_by_user
+    else:
+        in_home = _user_cache()
+        if in_home is not None and _is_private(in_home / "stentor" / name):
+            return in_home / "stentor" / name
+    try:
+        shared = tempfile.gettempdir()
+    except OSError:
+        return None
+    in_shared = Path(shared, f"stentor-{_user_id()}-{name}")
+    return in_shared if _is_private(in_shared) else None
+
+
+def kernel_digest(package: Path) -> str:
+    """A name for the sources of *package* that can reach compiled code, and for Numba's version.
+
+    These are the files with kernels and all that they import from *package*: constants and the
+    order of a tuple's fields are compiled in. The place counts too, as it does in Numba's cache.
+
+    Cost: every file of *package* is read once; about 3 ms for a hundred.
+    """
+    sources = _sources(package)
+    reached = [name for name, text in sources.items() if b"@kernel" in text or b"kernel(" in text]
+    seen = set(reached)
+    for name in reached:  # grows while it is walked
+        imported = _imports(sources[name], package.name) & sources.keys() - seen
+        reached += imported
+        seen |= imported
+    digest = hashlib.blake2b(f"{numba.__version__}\0{package}".encode(), digest_size=10)
+    for name in sorted(seen):
+        digest.update(name.encode() + b"\0" + hashlib.blake2b(sources[name]).digest())
+    return digest.hexdigest()
+
+
+def _sources(package: Path) -> dict[str, bytes]:
+    """The text of each module below *package*, by its name from there: `.encoding.hashing`."""
+    sources = {}
+    for folder, _, files in os.walk(package):
+        parent = folder.removeprefix(str(package)).replace(os.sep, ".")
+        for file in files:
+            if file.endswith(".py"):
+                sources[f"{parent}.{file[:-3]}"] = Path(folder, file).read_bytes()
+    return sources
+
+
+def _imports(source: bytes, package: str) -> set[str]:
+    """Names below *package* that *source* imports, and some that are no modules."""
+    # After `from` or `import`; a mention in prose is one module too many, which does no harm.
+    statement = rf" {package}([\w.]*)(?: import (\([^)]*\)|.*))?"
+    found = set()
+    for module, names in re.findall(statement.encode(), source):
+        parent = module.decode()
+        found |= {parent, f"{parent}.__init__"}
+        found |= {f"{parent}.{name.decode()}" for name in re.findall(rb"\w+", names)}
+    return found
+
+
+def _user_cache() -> Path | None:
+    """The folder in which this system expects a user's caches, if the user has a home."""
+    named = Path(
+        os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME", "")
+    )
+    if named.is_absolute():  # the XDG specification says to ignore a relative one
+        return named
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+
+
+def _user_id() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether *folder* can be written by this user and by nobody else: its files are executed."""
+    if not _is_writable(folder):
+        return False
+    status = folder.lstat()
+    return stat.S_ISDIR(status.st_mode) and (
+        not hasattr(os, "getuid")  # Windows keeps both places inside the user's profile
+        or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+    )
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether *folder* exists, or could be made, and takes a file."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True

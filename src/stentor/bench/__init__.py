@@ -1,0 +1,58 @@
+"""What `stentor bench` runs: a ratio table per subject, each with its workload and its spread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Final, NamedTuple
+
+from stentor.bench.result import BenchOptions, BenchResult, Row, Table, Unit, this_machine
+from stentor.errors import SettingsError
+
+__all__ = ["SUBJECTS", "BenchOptions", "BenchResult", "Row", "Table", "Unit", "run"]
+
+
+class Subject(NamedTuple):
+    """A subject: what it measures, its default size, the module whose `tables` does it."""
+
+    summary: str
+    module: str
+
+    @property
+    def tables(self) -> Callable[[BenchOptions], tuple[Table, ...]]:
+        """The function that measures; its module is imported now."""
+        function: Callable[[BenchOptions], tuple[Table, ...]]
+        function = import_module(self.module).tables
+        return function
+
+
+#: Subjects by name.
+SUBJECTS: Final = {
+    "scan": Subject(
+        "matching by the block kernel against the plain row loop, on two workloads",
+        "stentor.bench.scan",
+    ),
+    "encoding": Subject(
+        "expression texts, parameter tables and events to columns", "stentor.bench.encoding"
+    ),
+    "start": Subject(
+        "import, and the first publish with warm and with cold kernels", "stentor.bench.start"
+    ),
+}
+
+
+def run(subject: str, options: BenchOptions | None = None) -> BenchResult:
+    """Measure *subject*, one of SUBJECTS.
+
+    A DisagreementError where two rows that ought to answer alike do not: then there is nothing to
+    compare.
+    """
+    options = options or BenchOptions()
+    if subject not in SUBJECTS:
+        near = get_close_matches(subject, SUBJECTS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise SettingsError(f"no benchmark {subject!r}; {hint}There are: {', '.join(SUBJECTS)}")
+    if options.repetitions < 1 or (options.size is not None and options.size < 1):
+        raise SettingsError("a benchmark needs a size and repetitions of at least 1")
+    return BenchResult(subject, SUBJECTS[subject].tables(options), this_machine())

@@ -1,0 +1,130 @@
+"""The scan: its block kernel, on one thread and on two, against the plain loop over rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from stentor.bench.measure import Answer, Case, measure, stopwatch
+from stentor.bench.result import BenchOptions, Progress, Table, Unit
+from stentor.encoding.columns import EventColumns, MatchPairs, SubscriptionColumns
+from stentor.encoding.ragged import take
+from stentor.index.scan import Scan
+from stentor.index.scan.kernels import match_rows
+from stentor.index.verify.scratch import scratch_for
+from stentor.workloads.intervals import Intervals
+from stentor.workloads.spatial_keyword import SpatialKeyword
+
+SIZE: Final = 1_000_000
+#: The row loop takes milliseconds for an event; the block kernel shows its speed in a batch.
+FEW_EVENTS: Final = 24
+MANY_EVENTS: Final = 512
+BUILDS: Final = 3
+
+
+class Drawn(NamedTuple):
+    """A workload: what it is, its subscriptions and events."""
+
+    title: str
+    facts: Mapping[str, Any]
+    columns: SubscriptionColumns
+    events: EventColumns
+
+
+def tables(options: BenchOptions) -> tuple[Table, ...]:
+    """Spatial-keyword subscriptions, then intervals; *size* is the number of subscriptions."""
+    return tuple(_table(draw, options) for draw in (_spatial_keyword, _intervals))
+
+
+def _spatial_keyword(size: int, seed: int) -> Drawn:
+    recipe = SpatialKeyword(seed)
+    facts = {"workload": "spatial-keyword", "keywords": "1–5", "vocabulary": recipe.vocabulary}
+    return Drawn(
+        "Spatial-keyword subscriptions",
+        facts,
+        recipe.subscriptions(size).columns(),
+        recipe.events(MANY_EVENTS).columns(),
+    )
+
+
+def _intervals(size: int, seed: int) -> Drawn:
+    recipe = Intervals(seed)
+    facts = {"workload": "intervals", "intervals": recipe.predicates, "alpha": recipe.alpha}
+    return Drawn(
+        "Subscriptions of ten intervals and a box",
+        facts,
+        recipe.subscriptions(size).columns(),
+        recipe.events(MANY_EVENTS).columns(),
+    )
+
+
+def _table(draw: Callable[[int, int], Drawn], options: BenchOptions) -> Table:
+    size = options.size or SIZE
+    options.progress(f"drawing {size:,} subscriptions")
+    title, facts, columns, events = draw(size, options.seed)
+    scan, build_rate = _built(columns, size, options.progress)
+    few = take(events, np.arange(FEW_EVENTS))
+    # What the structure holds beside the exact columns, which every row reads.
+    beside = (scan.stats()["bytes"] - scan.subscriptions.nbytes) / size
+    figures = {"bytes/subscription": beside, "built/s": build_rate}
+    cases = [
+        _case("row loop (plain)", lambda: _matched_by_rows(scan, few), {}),
+        _case("block kernel, 1 thread", lambda: scan.match(events, threads=1), figures),
+        _case("block kernel, 2 threads", lambda: scan.match(events, threads=2), figures),
+    ]
+    measured = measure(cases, options.repetitions, options.progress, title)
+    exact = sum(array.nbytes for array in columns) / size
+    workload = {
+        **facts,
+        "seed": options.seed,
+        "subscriptions": size,
+        "exact columns": f"{exact:.0f} bytes/subscription",
+    }
+    return Table(title, workload, "event", Unit.MICROSECONDS, measured)
+
+
+def _case(name: str, match: Callable[[], MatchPairs], figures: Mapping[str, float]) -> Case:
+    pairs = match()
+    events = len(pairs.starts) - 1
+    return Case(
+        name,
+        stopwatch(match),
+        events,
+        lambda: _of_the_first(pairs),
+        figures={"matches/event": len(pairs.rows) / events, **figures},
+    )
+
+
+def _built(columns: SubscriptionColumns, size: int, progress: Progress) -> tuple[Scan, float]:
+    """A scan of *columns*, and how many subscriptions go into it per second."""
+    seconds = []
+    for build in range(BUILDS):
+        progress(f"building the scan: {build + 1} of {BUILDS}")
+        start = time.perf_counter()
+        scan = Scan.build(columns)
+        seconds.append(time.perf_counter() - start)
+    return scan, size / median(seconds)
+
+
+def _matched_by_rows(scan: Scan, events: EventColumns) -> MatchPairs:
+    """The matches of *events*, by the verifier asked about every row."""
+    table = scan.subscriptions
+    starts = np.empty(len(events.until) + 1, np.int64)
+    found = np.empty(1024, np.int64)
+    while True:
+        count = match_rows(
+            table.columns, table.validity, events, scratch_for(events), starts, found
+        )
+        if count <= len(found):
+            return MatchPairs(starts, found[:count])
+        found = np.empty(count, np.int64)
+
+
+def _of_the_first(pairs: MatchPairs) -> Answer:
+    """The matches of the events that every row is asked about."""
+    starts = pairs.starts[: FEW_EVENTS + 1]
+    return starts, pairs.rows[: starts[-1]]

@@ -1,0 +1,10 @@
+"""The command `stentor`: thin commands around the library."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line; what it cannot do is one clear message and an exit code."""
+    from stentor.cli.app import run
+
+    run()

@@ -1,0 +1,96 @@
+"""`stentor check`: every bad line of the files, with its reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stentor.cli.exits import NO
+from stentor.cli.inputs import JsonOption, SchemaOption, read_schema
+from stentor.cli.rejects import place_of
+from stentor.cli.screen import progress, size_of, summarise
+from stentor.errors import SettingsError, StentorError
+from stentor.model import Schema
+from stentor.model.record import Subscribe
+from stentor.wire.records import Op
+from stentor.wire.rejected import Rejected
+
+
+def command(
+    subscriptions: Annotated[
+        Path | None, typer.Option("--subscriptions", "-s", help="A file of subscriptions.")
+    ] = None,
+    events: Annotated[
+        Path | None, typer.Option("--events", "-e", help="A file of events.")
+    ] = None,
+    schema: SchemaOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Validate files: list every bad line with its reason, and subscriptions that can never match.
+
+    The exit code is 1 where a bad line was found. With `--json`, each finding is a JSON line.
+
+        stentor check -s subscriptions.jsonl -e events.jsonl
+    """
+    if subscriptions is None and events is None:
+        raise SettingsError("nothing to check: give --subscriptions, --events or both")
+    known = read_schema(schema)
+    counts: dict[str, Any] = {"good": 0, "bad": 0, "can never match": 0}
+    inputs: list[tuple[Path | None, Op]] = [(subscriptions, "subscribe"), (events, "publish")]
+    for path, op in inputs:
+        if path is not None:
+            _check(path, op, known, counts, as_json)
+    summarise(counts, as_json=as_json, to_output=not as_json)
+    if counts["bad"]:
+        raise typer.Exit(NO)
+
+
+def _check(path: Path, op: Op, schema: Schema, counts: dict[str, Any], as_json: bool) -> None:
+    from stentor.wire.files import open_records
+    from stentor.wire.formats import ReadSettings
+
+    with progress(f"Checking {path.name}", size_of(path)) as advance:
+        for chunk in open_records(path, schema, ReadSettings(default_op=op)):
+            for found in chunk.records:
+                bad = found if isinstance(found, Rejected) else None
+                if isinstance(found, Subscribe):
+                    bad = _unusable(found, path, schema, counts, as_json)
+                if bad is None:
+                    counts["good"] += 1
+                else:
+                    counts["bad"] += 1
+                    _show(path, "bad", bad, as_json)
+            advance(chunk.bytes_read)
+
+
+def _unusable(
+    record: Subscribe, path: Path, schema: Schema, counts: dict[str, Any], as_json: bool
+) -> Rejected | None:
+    """What an engine would refuse in a subscription that was read; tells of contradictions."""
+    from stentor.cli.rejects import refused
+    from stentor.encoding.subscriptions import Standing
+    from stentor.language.normalise import normalise
+
+    subscription = record.subscription
+    try:
+        form = normalise(subscription.expression)
+        Standing(form, subscription.at).checked()
+    except StentorError as error:
+        return refused(record, str(error))
+    if form.never:
+        counts["can never match"] += 1
+        reason = "it asks for a contradiction, so no event can match it"
+        _show(path, "can never match", refused(record, reason), as_json)
+    return None
+
+
+def _show(path: Path, what: str, found: Rejected, as_json: bool) -> None:
+    if as_json:
+        line = {"source": str(path), "finding": what, **place_of(found)}
+        print(json.dumps(line | {"reason": found.reason, "raw": found.raw}, ensure_ascii=False))
+        return
+    place = ":".join(str(one) for one in (path, found.line or found.row) if one is not None)
+    print(f"{place}: {what}: {found.reason}")

@@ -1,0 +1,83 @@
+"""`stentor explain`: why a subscription wants an event, or why not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stentor.cli.exits import NO
+from stentor.cli.inputs import SchemaOption, feed, read_schema
+from stentor.errors import SettingsError, UnknownIdError
+
+
+def command(
+    subscription: Annotated[
+        str, typer.Argument(help="An expression; with --subscriptions, the id of one in the file.")
+    ],
+    event: Annotated[
+        str, typer.Argument(help="An event as JSON; with --events, the id of one in the file.")
+    ],
+    subscriptions: Annotated[
+        Path | None, typer.Option("--subscriptions", "-s", help="A file of subscriptions.")
+    ] = None,
+    events: Annotated[
+        Path | None, typer.Option("--events", "-e", help="A file of events.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="Where the subscriber stands: `longitude,latitude`.")
+    ] = None,
+    schema: SchemaOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Give the answer as JSON.")] = False,
+) -> None:
+    """Say why a subscription wants an event, or why not, predicate by predicate.
+
+    The exit code is 0 where it does and 1 where it does not.
+
+        stentor explain "price < 300 AND has_all(text, 'ipad')" '{"text": "iPad", "price": 350}'
+    """
+    from stentor.engine import Engine
+
+    engine = Engine(schema=read_schema(schema), clock=None)
+    found = _event(engine, event, events)
+    if subscriptions is None:
+        engine.subscribe("the expression", subscription, at=_place(at))
+        subscription = "the expression"
+    else:
+        feed(engine, subscriptions, "subscribe", lambda source, bad: None)
+    explanation = engine.explain(subscription, found)
+    print(json.dumps(asdict(explanation)) if as_json else explanation)
+    if not explanation:
+        raise typer.Exit(NO)
+
+
+def _place(at: str | None) -> list[float] | None:
+    if at is None:
+        return None
+    try:
+        x, y = map(float, at.split(","))
+    except ValueError:
+        raise SettingsError(
+            f"--at is {at!r}; expected longitude,latitude like 151.2,-33.9"
+        ) from None
+    return [x, y]
+
+
+def _event(engine: Any, event: str, events: Path | None) -> Any:
+    """The event that the argument names: JSON text, or an id in a file."""
+    from stentor.model.record import Publish
+    from stentor.wire.files import open_records
+    from stentor.wire.formats import ReadSettings
+    from stentor.wire.json_text import from_json
+
+    if events is None:
+        raw = from_json(event.encode())
+        return {"id": "the event", **raw} if isinstance(raw, dict) else raw
+    for chunk in open_records(events, engine.schema, ReadSettings(default_op="publish")):
+        for record in chunk.records:
+            if isinstance(record, Publish) and record.event.id == event:
+                return record.event
+    raise UnknownIdError(f"no event in {events} has the id {event!r}", id=event)

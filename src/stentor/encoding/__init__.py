@@ -1,0 +1,1 @@
+"""From the model to columns: terms, hashes, dictionaries and curves as flat arrays."""

@@ -1,0 +1,143 @@
+"""One expression with `:name` parameters, and a table of their values → columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stentor.encoding.collected import Asked, Collected, Encoded
+from stentor.encoding.slots import in_slot
+from stentor.encoding.template import Template, compile_template
+from stentor.errors import ExpressionError, SettingsError, StentorError
+from stentor.language.admit import admit
+from stentor.language.limits import DEFAULT_LIMITS, Limits
+from stentor.language.constants import constant_of
+from stentor.language.parser import parse
+from stentor.language.printer import constant_text
+from stentor.model import Expression, Schema
+
+# A parameter, or a string or a quoted name, in which a colon is only a colon.
+_PARAMETER = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|:([A-Za-z_]\w*)")
+
+
+class ParameterEncoder:
+    """An expression in which every subscriber has constants of its own.
+
+    >>> ParameterEncoder("price < :most AND brand = ':brand'", Schema()).names
+    ['most']
+    """
+
+    def __init__(self, expression: str, schema: Schema, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._expression = expression
+        self._schema = schema
+        self._limits = limits
+        found = (one.group(1) for one in _PARAMETER.finditer(expression))
+        self.names = list(dict.fromkeys(name for name in found if name))
+        """The parameters, in the order in which they first occur."""
+
+    def encode(self, values: Mapping[str, Any], asked: Asked) -> Encoded:
+        """The columns of the expression with each row of *values* (Arrow arrays by name).
+
+        Cost: a few passes over the arrays, whatever their types; odd rows are done one by one.
+        """
+        for name in self.names:
+            if name not in values:
+                raise SettingsError(
+                    f"the expression has the parameter :{name}, but the table has no column "
+                    f"{name!r}; it has {', '.join(map(repr, values))}"
+                )
+        arrays = [_single(values[name]) for name in self.names]
+        collected = Collected(self._schema, self._limits, asked)
+        rows = list(range(len(asked.ids)))
+        columns = [_constants(array) for array in arrays]
+        template = None
+        if rows and columns and all(column is not None for column in columns):
+            template = self._template([array[0].as_py() for array in arrays], asked.ids[0])
+        if template is not None:
+            rows = collected.add_filled(template, rows, columns)
+        collected.add_ordinary(rows, lambda row: self.bound({
+            name: array[row].as_py() for name, array in zip(self.names, arrays, strict=True)
+        }))  # fmt: skip
+        return collected.encoded()
+
+    def bound(self, values: Mapping[str, Any]) -> Expression:
+        """The tree of the expression with *values* in place of its parameters."""
+        for name in self.names:
+            if values[name] is None:
+                raise ExpressionError(f"the parameter :{name} has no value here")
+        return parse(
+            self._expression, schema=self._schema, limits=self._limits, parameters=values
+        )
+
+    def texts(self, values: Mapping[str, Any], rows: int) -> list[str]:
+        """The expression's text with each row of *values* written into it."""
+        parts = _split(self._expression)
+        written = {
+            name: [_written(value) for value in _single(values[name]).to_pylist()]
+            for name in self.names
+        }
+        columns = [
+            written[part[1:]] if place % 2 else [part] * rows for place, part in enumerate(parts)
+        ]
+        return list(map("".join, zip(*columns, strict=True)))
+
+    def _template(self, first: list[Any], id: str) -> Template | None:
+        if any(value is None for value in first):
+            return None
+        slots = {
+            name: in_slot(slot, value if isinstance(value, str) else float(value))
+            for slot, (name, value) in enumerate(zip(self.names, first, strict=True))
+        }
+        try:
+            tree = self.bound(slots)
+            admit(tree, self._schema, where=f"subscription {id!r}", limits=self._limits)
+        except StentorError:
+            return None  # the ordinary way says what is wrong
+        return compile_template(tree, len(self.names))
+
+
+def _split(expression: str) -> list[str]:
+    """*expression* cut so that every second part is a parameter."""
+    parts, last = [], 0
+    for found in _PARAMETER.finditer(expression):
+        if found.group(1):
+            parts += [expression[last : found.start()], found.group()]
+            last = found.end()
+    return [*parts, expression[last:]]
+
+
+def _written(value: Any) -> str:
+    """*value* as the language writes it; NULL where it is missing (such a row is refused)."""
+    return "NULL" if value is None else constant_text(constant_of(value))
+
+
+def _single(array: Any) -> Any:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _constants(array: Any) -> Any:
+    """*array* as a template takes it: doubles or strings; None where it is of another type.
+
+    What has no exact double, and what is missing, becomes NaN or an empty string; such rows do not
+    fit a template and take the ordinary way.
+    """
+    kind = array.type
+    if pa.types.is_integer(kind):
+        doubles = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).copy()
+        whole = array.fill_null(0).to_numpy(zero_copy_only=False)
+        inexact = np.abs(doubles) > 2**53
+        for row in np.flatnonzero(inexact).tolist():
+            if int(doubles[row]) != int(whole[row]):
+                doubles[row] = np.nan
+        return doubles
+    if pa.types.is_floating(kind):
+        return array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind):
+        if pa.types.is_dictionary(kind) and not pa.types.is_string(kind.value_type):
+            return None
+        return array if array.null_count == 0 else None
+    return None

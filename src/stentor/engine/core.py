@@ -1,0 +1,266 @@
+"""A step: what a table of mixed records does to the state, and what is reported.
+
+    records ─walk─▶ plan ─file─▶ versions in the index ─match─▶ deliveries
+                                 live events ─match_back─▶ changes
+
+The result is exactly that of feeding the records one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stentor.encoding.columns import (
+    EventColumns,
+    Int64,
+    MatchPairs,
+    ScoredPairs,
+    SubscriptionColumns,
+    empty,
+    event_count,
+    sealed,
+)
+from stentor.encoding.ragged import concatenate, take
+from stentor.engine.plan import STANDING, Change, Plan, Standing, Step, Version, walk
+from stentor.engine.ranking import k_best
+from stentor.engine.state import EXPIRED_PER_RECORD, State
+from stentor.errors import StentorError
+from stentor.index.table import SubscriptionTable
+from stentor.model import Changes
+from stentor.model.time import NEVER
+
+
+@dataclass(slots=True)
+class Arriving:
+    """Records of one step, with what they bring already encoded."""
+
+    steps: list[Step]
+    columns: SubscriptionColumns = field(default_factory=lambda: empty(SubscriptionColumns))
+    texts: list[str] = field(default_factory=list)  # of the subscriptions in columns
+    events: EventColumns = field(default_factory=lambda: empty(EventColumns))
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a step reports, by the number of the step."""
+
+    published: Sequence[int] | Int64  # the steps whose events were matched
+    pairs: MatchPairs | ScoredPairs  # for each of them the rows that want it
+    changes: dict[int, Changes]
+    errors: dict[int, StentorError]
+
+
+def run(state: State, arriving: Arriving, *, top: int | None = None, threads: int = 1) -> Outcome:
+    """Let *arriving* happen to *state*; with *top*, an event is for its k best only.
+
+    Cost: one match of all events, one backwards match of all changed subscriptions.
+    """
+    plan = walk(
+        arriving.steps,
+        len(arriving.texts),
+        state.seq,
+        state.time,
+        Standing(state.version, state.event_until),
+    )
+    versions = _version_columns(state, plan, arriving)
+    asked = _asked(state, plan.changes, versions)
+    events = _timed_events(plan, arriving)
+    if plan.published:
+        pairs = _matched_while_changing(state, plan, versions, arriving.texts, events, top, threads)
+    else:
+        pairs = MatchPairs(np.zeros(1, np.int64), np.zeros(0, np.int64))
+        _settle_changes(state, plan, versions, arriving.texts)
+    _hold(state, plan, arriving, events)
+    changes = _changes(state, plan.changes, asked)
+    if plan.seqs:
+        state.seq, state.time = plan.seqs[-1], plan.times[-1]
+    state.expire(EXPIRED_PER_RECORD * len(plan.seqs))
+    return Outcome(plan.published, pairs, changes, plan.errors)
+
+
+def _version_columns(state: State, plan: Plan, arriving: Arriving) -> SubscriptionColumns:
+    """The columns of all versions of this step: the new ones, then the moved ones."""
+    moved = [version for version in plan.versions if version.root is not None]
+    if not moved:
+        return arriving.columns
+    roots = [version.root for version in moved if version.root is not None]
+    rows = np.array(sorted({root.row for root in roots if root.column == STANDING}), np.int64)
+    pool = concatenate([arriving.columns, state.index.columns_of(rows)])
+    places = [
+        len(arriving.texts) + int(np.searchsorted(rows, root.row))
+        if root.column == STANDING
+        else root.column
+        for root in roots
+    ]
+    table = SubscriptionTable()
+    table.append(take(pool, np.array(places, np.int64)), 0)
+    positions = np.array([version.at for version in moved], np.float64)
+    table.move(np.arange(len(moved), dtype=np.int64), positions)
+    return concatenate([arriving.columns, table.columns])
+
+
+def _asked(
+    state: State, changes: list[Change], versions: SubscriptionColumns
+) -> tuple[SubscriptionColumns, dict[Version, int]]:
+    """The versions that are to be matched backwards, taken before the index changes."""
+    reporting = [change for change in changes if change.after is not None]
+    wanted = dict.fromkeys(
+        version
+        for change in reporting
+        for version in (change.before, change.after)
+        if version is not None
+    )
+    rows = np.array([v.row for v in wanted if v.column == STANDING], np.int64)
+    columns = np.array([v.column for v in wanted if v.column != STANDING], np.int64)
+    order = [v for v in wanted if v.column == STANDING] + [
+        v for v in wanted if v.column != STANDING
+    ]
+    if not order:
+        return empty(SubscriptionColumns), {}
+    taken = concatenate([state.index.columns_of(rows), take(versions, columns)])
+    return taken, {version: place for place, version in enumerate(order)}
+
+
+def _timed_events(plan: Plan, arriving: Arriving) -> EventColumns:
+    """The events that were admitted, with the time and the place in the order they came at."""
+    places = np.array([arriving.steps[record].place for record in plan.published], np.int64)
+    events = arriving.events
+    if len(places) != len(events.until):
+        events = take(events, places)
+    return sealed(
+        events._replace(
+            time=np.array([plan.times[record] for record in plan.published], np.int64),
+            seq=np.array([plan.seqs[record] for record in plan.published], np.int64),
+        )
+    )
+
+
+def _matched_while_changing(
+    state: State,
+    plan: Plan,
+    versions: SubscriptionColumns,
+    texts: list[str],
+    events: EventColumns,
+    top: int | None,
+    threads: int,
+) -> MatchPairs | ScoredPairs:
+    """Match *events* while every version stands with the span of records that it held for."""
+    ended = [change.before for change in plan.changes if change.before is not None]
+    _file(state, plan.versions, versions, texts)
+    if ended:
+        state.index.close(
+            np.array([version.row for version in ended], np.int64),
+            np.array([version.upto for version in ended], np.int64),
+        )
+    pairs = match(state, events, top, threads)
+    state.remove([version.row for version in ended])
+    return pairs
+
+
+def match(
+    state: State, events: EventColumns, top: int | None, threads: int
+) -> MatchPairs | ScoredPairs:
+    """For each event the rows that want it, or its *top* best."""
+    if top is None:
+        return state.index.match(events, threads=threads)
+    return k_best(state.index.top(events, top, threads=threads), top, state.subscribers.ids)
+
+
+def run_events(
+    state: State, events: EventColumns, *, top: int | None = None, threads: int = 1
+) -> Outcome:
+    """`run` for events alone that are not kept while nothing is live: nothing to walk."""
+    count = event_count(events)
+    time = np.maximum.accumulate(np.maximum(events.time, state.time))
+    seq = np.arange(state.seq + 1, state.seq + 1 + count)
+    pairs = match(state, sealed(events._replace(time=time, seq=seq)), top, threads)
+    if count:
+        state.seq, state.time = int(seq[-1]), int(time[-1])
+    state.expire(EXPIRED_PER_RECORD * count)
+    return Outcome(np.arange(count), pairs, {}, {})
+
+
+def _settle_changes(
+    state: State, plan: Plan, versions: SubscriptionColumns, texts: list[str]
+) -> None:
+    """Bring the index to the last version of each subscription; a move happens in place."""
+    last = [version for version in plan.touched.values() if version is not None]
+    moved = [v for v in last if v.root is not None and v.root.column == STANDING]
+    in_place = {v.root.row for v in moved if v.root is not None}
+    gone = {
+        change.before.row
+        for change in plan.changes
+        if change.before is not None and change.before.column == STANDING
+    }
+    state.remove(sorted(gone - in_place))
+    _file(state, [version for version in last if version not in moved], versions, texts)
+    if moved:
+        rows = np.array([v.root.row for v in moved if v.root is not None], np.int64)
+        state.index.move(rows, np.array([version.at for version in moved], np.float64))
+
+
+def _file(
+    state: State, filed: list[Version], versions: SubscriptionColumns, texts: list[str]
+) -> None:
+    """Insert the versions *filed* into the index."""
+    if not filed:
+        return
+    rows = state.insert(
+        take(versions, np.array([version.column for version in filed], np.int64)),
+        [version.id for version in filed],
+        [_text(state, version, texts) for version in filed],
+        np.array([version.since for version in filed], np.int64),
+    )
+    for version, row in zip(filed, rows.tolist(), strict=True):
+        version.row = row
+
+
+def _text(state: State, version: Version, texts: list[str]) -> str:
+    origin = version.root or version
+    return state.texts[origin.row] if origin.column == STANDING else texts[origin.column]
+
+
+def _hold(state: State, plan: Plan, arriving: Arriving, events: EventColumns) -> None:
+    kept = np.flatnonzero(events.until != NEVER).astype(np.int64)
+    if len(kept):
+        ids = [arriving.steps[plan.published[place]].id for place in kept.tolist()]
+        state.hold(take(events, kept), ids)
+
+
+def _changes(
+    state: State,
+    changes: list[Change],
+    asked: tuple[SubscriptionColumns, dict[Version, int]],
+) -> dict[int, Changes]:
+    """How each change changed its subscriber's answer among the events that were live then."""
+    columns, places = asked
+    if not places or not state.index.live.live_count:
+        return {change.record: Changes() for change in changes}
+    pairs = state.index.match_back(columns)
+    live = state.index.live.columns
+
+    def answer(version: Version | None, change: Change) -> Int64:
+        if version is None:
+            return np.zeros(0, np.int64)
+        place = places[version]
+        rows = pairs.rows[pairs.starts[place] : pairs.starts[place + 1]]
+        return rows[(live.seq[rows] < change.seq) & (live.until[rows] > change.time)]
+
+    reported: dict[int, Changes] = {}
+    for change in changes:
+        if change.after is None:
+            reported[change.record] = Changes()
+            continue
+        before, after = answer(change.before, change), answer(change.after, change)
+        reported[change.record] = Changes(
+            added=_event_ids(state, np.setdiff1d(after, before)),
+            removed=_event_ids(state, np.setdiff1d(before, after)),
+        )
+    return reported
+
+
+def _event_ids(state: State, rows: Int64) -> list[str]:
+    return sorted(state.events.ids[row] for row in rows.tolist())

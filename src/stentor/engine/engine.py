@@ -1,0 +1,292 @@
+"""The engine: the whole path on one screen.
+
+    dict, text, table ─arrivals─▶ columns ─core.run─▶ index ─▶ report: who wants what
+"""
+
+from __future__ import annotations
+
+import time as _time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stentor._jit import announce_compilation
+from stentor.encoding.columns import EventColumns, ScoredPairs
+from stentor.encoding.events import Arrival, encode_events
+from stentor.encoding.texts import TextEncoder
+from stentor.engine import batches, folder
+from stentor.engine.arrivals import Prepared
+from stentor.engine.core import Arriving, match, run, run_events
+from stentor.engine.explanation import Explanation, explain
+from stentor.engine.names import NO_ROW
+from stentor.engine.report import Batch, Report, html_table
+from stentor.engine.state import State
+from stentor.errors import NeverMatchesWarning, SettingsError, StentorError, UnknownIdError
+from stentor.index.catalog import index_class
+from stentor.language.admit import admit
+from stentor.language.builder import Built
+from stentor.language.parser import parse
+from stentor.model import Changes, Event, Expression, Schema, Subscription
+from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.time import NEVER
+from stentor.wire.events import event_from_dict, learn_event
+from stentor.wire.fields import id_of, moment, position_of
+from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
+from stentor.wire.records import subscription_to_dict
+
+When = Any  # a datetime, an ISO text, or seconds since 1970
+
+
+class Engine:
+    """Standing subscriptions and live events, matched with one another.
+
+    >>> engine = Engine()
+    >>> engine.subscribe("ana", "has_all(text, 'ipad') AND ST_DWithin(loc, here(), 1000)",
+    ...                  at=(151.2, -33.9))
+    Changes(added=[], removed=[])
+    >>> engine.publish({"id": "e1", "text": "iPad sale", "loc": [151.2, -33.9]}, until=2e9, time=0)
+    ['ana']
+    >>> engine.move("ana", (151.3, -33.9), time=1)
+    Changes(added=[], removed=['e1'])
+
+    *index* names a structure; *clock* gives seconds since 1970 and is asked only for records that
+    carry no time of their own (None: such records come at the time of the last one).
+    """
+
+    def __init__(
+        self,
+        index: str = "auto",
+        *,
+        schema: Schema | Mapping[str, str] | None = None,
+        limits: RecordLimits = DEFAULT_RECORD_LIMITS,
+        clock: Callable[[], float] | None = _time.time,
+        threads: int = 1,
+    ) -> None:
+        self.schema = Schema.declare(schema) if isinstance(schema, Mapping) else schema or Schema()
+        self.limits = limits
+        self.threads = threads
+        self._clock = clock
+        self._index_class = index_class(index)
+        self._state = State(self._index_class())
+        self._texts = TextEncoder(self.schema, limits.expression)
+        self._lock = RLock()  # one writer at a time
+
+    # One record at a time.
+
+    def subscribe(
+        self,
+        id: str,
+        expression: str | Expression | Built,
+        *,
+        at: Any = None,
+        until: When = None,
+        time: When = None,
+    ) -> Changes:
+        """Let *id* want *expression* from now on; how its answer among live events changed.
+
+        An id that stands already is replaced.
+        """
+        id = id_of(id)
+        place = position_of(at, plane=self.schema.plane)
+        where = f"subscription {id!r}"
+        tree, form = admit(expression, self.schema, where=where, limits=self.limits.expression)
+        if form.never:
+            warnings.warn(
+                f"{where} can never match: it asks for a contradiction",
+                NeverMatchesWarning,
+                stacklevel=2,
+            )
+        subscription = Subscription(id, tree, place, moment(until, "until"))
+        changes: Changes = self._one(Subscribe(subscription, moment(time, "time")))
+        return changes
+
+    def unsubscribe(self, id: str, *, time: When = None) -> None:
+        """Let *id* want nothing any more; an UnknownIdError where it wanted nothing before."""
+        self._one(Unsubscribe(id_of(id), moment(time, "time")))
+
+    def move(self, id: str, at: Any, *, time: When = None) -> Changes:
+        """Put the subscriber *id* at another place; how its answer among live events changed."""
+        place = position_of(at, plane=self.schema.plane)
+        if place is None:
+            raise SettingsError("a move says where to: (longitude, latitude)")
+        changes: Changes = self._one(Move(id_of(id), place, moment(time, "time")))
+        return changes
+
+    def publish(
+        self, event: Mapping[str, Any] | Event, *, until: When = None, time: When = None
+    ) -> list[str]:
+        """The ids of those who want *event*, sorted; with an *until* it stays live till then."""
+        taken = self._event(event, until)
+        wanted_by: list[str] = self._one(Publish(taken, moment(time, "time")))
+        return wanted_by
+
+    # Many records at a time.
+
+    def step(
+        self, records: Iterable[Record | Mapping[str, Any]] | Any, *, top: int | None = None
+    ) -> Report:
+        """The answers to mixed *records* in order: exactly those of feeding them one by one.
+
+        A record is a dict with an `op` (subscribe, unsubscribe, move, publish), one of
+        `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its error.
+        With *top*, an event is for its k best only.
+        """
+        return batches.step(self, records, top)
+
+    def publish_batch(self, events: Any, *, top: int | None = None) -> Report:
+        """Who wants each of *events*, an Arrow table or a pandas frame: the fast way."""
+        return batches.publish(self, events, top)
+
+    def subscribe_batch(self, subscriptions: Any, expression: str | None = None) -> Report:
+        """Subscribe each row of a table.
+
+        The table has `id`, perhaps `at`, `until`, `time`, and `expression`; or *expression* is
+        given once, with `:name` wherever the column `name` has each subscriber's own constant.
+        """
+        return batches.subscribe(self, subscriptions, expression)
+
+    def move_batch(self, moves: Any) -> Report:
+        """Move each row of a table with `id`, `at` and perhaps `time`."""
+        return batches.step_rows(self, moves, "move")
+
+    def unsubscribe_batch(self, ids: Any) -> Report:
+        """Unsubscribe each row of a table with `id` and perhaps `time`."""
+        return batches.step_rows(self, ids, "unsubscribe")
+
+    # Questions that change nothing.
+
+    def top(self, event: Mapping[str, Any] | Event, k: int = 10) -> list[tuple[str, float]]:
+        """The k subscriptions for which *event* scores best, best first, equal ones by id."""
+        if k < 1:
+            raise SettingsError(f"k is {k}; expected at least 1")
+        announce_compilation()
+        state = self._state
+        arrival = Arrival(self._event(event), self._time(), state.seq + 1)
+        best = match(state, encode_events([arrival], self.schema), k, self.threads)
+        assert isinstance(best, ScoredPairs)
+        ids = [state.subscribers.ids[row] for row in best.rows.tolist()]
+        return list(zip(ids, best.scores.tolist(), strict=True))
+
+    def explain(self, id: str, event: Mapping[str, Any] | Event) -> Explanation:
+        """Why the subscription *id* wants *event*, or why not: predicate by predicate."""
+        row = self._row(id)
+        tree = parse(self._state.texts[row], schema=self.schema, limits=self.limits.expression)
+        return explain(id, tree, self._event(event), self.schema, self._state.index.position(row))
+
+    def get(self, id: str) -> dict[str, Any]:
+        """The subscription *id* in its JSON form: id, expression, at, until."""
+        row = self._row(id)
+        until = self._until(row)
+        return subscription_to_dict(
+            Subscription(
+                id,
+                parse(self._state.texts[row], limits=self.limits.expression),
+                self._state.index.position(row),
+                None if until == NEVER else until,
+            )
+        )
+
+    def __contains__(self, id: str) -> bool:
+        row = self._state.subscribers.row(id)
+        return row != NO_ROW and self._until(row) > self._time()
+
+    def __len__(self) -> int:
+        """How many subscriptions stand and are not over."""
+        index = self._state.index
+        return int(np.count_nonzero(index.until(index.standing_rows()) > self._time()))
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids of all subscriptions, in the order in which they came."""
+        state = self._state
+        rows = state.index.standing_rows()
+        rows = rows[state.index.until(rows) > self._time()]
+        return iter(state.subscribers.ids.take(rows).to_pylist())
+
+    def stats(self) -> dict[str, Any]:
+        """Counts and sizes: what stands, in which structure, in how many bytes."""
+        return {
+            **self._state.index.stats(),
+            "attributes": len(self.schema),
+            "records": self._state.seq,
+        }
+
+    # Keeping it.
+
+    def save(self, path: str | Path) -> None:
+        """Write everything into the folder *path*, at once or not at all."""
+        with self._lock:
+            folder.save(self, Path(path))
+
+    @classmethod
+    def open(cls, path: str | Path, **settings: Any) -> Engine:
+        """The engine that `save` wrote: memory-mapped, changes go to a layer on top of it."""
+        return folder.open_engine(cls, Path(path), settings)
+
+    def __repr__(self) -> str:
+        index = self._state.index
+        live = index.live.live_count
+        return f"<Engine: {len(self):,} subscriptions, {live:,} live events, {index.name}>"
+
+    def _repr_html_(self) -> str:
+        shown = {name: str(value) for name, value in self.stats().items()}
+        return html_table("Engine", pa.Table.from_pylist([shown]))
+
+    # Inside.
+
+    def _report(
+        self, batch: Batch, arriving: Arriving | EventColumns, top: int | None = None
+    ) -> Report:
+        """Let *arriving* happen, report it, and tidy up where much is gone."""
+        if top is not None and top < 1:
+            raise SettingsError(f"top is {top}; expected at least 1")
+        announce_compilation()
+        with self._lock:
+            state = self._state
+            if isinstance(arriving, EventColumns):
+                outcome = run_events(state, arriving, top=top, threads=self.threads)
+            else:
+                outcome = run(state, arriving, top=top, threads=self.threads)
+            report = Report(batch, outcome, state.subscribers.ids)
+            if state.is_crowded():
+                self._state = state.rebuilt(self._index_class)
+        return report
+
+    def _one(self, record: Record) -> Any:
+        prepared = Prepared(self.schema, self.limits, self._now)
+        prepared.add(record)
+        answer = self._report(prepared.batch(), prepared.arriving())[0]
+        if isinstance(answer, StentorError):
+            raise answer
+        return answer
+
+    def _event(self, event: Mapping[str, Any] | Event, until: When = None) -> Event:
+        if isinstance(event, Event):
+            learn_event(event, self.schema)
+        else:
+            event = event_from_dict(event, self.schema, self.limits)
+        if until is None:
+            return event
+        return Event(event.id, event.attributes, event.weights, moment(until, "until"))
+
+    def _now(self) -> int | None:
+        """The clock's time in microseconds; None where there is no clock."""
+        return None if self._clock is None else round(self._clock() * 1_000_000)
+
+    def _time(self) -> int:
+        """The logical time at which a question is answered."""
+        now = self._now()
+        return self._state.time if now is None else max(self._state.time, now)
+
+    def _until(self, row: int) -> int:
+        return int(self._state.index.until(np.array([row], np.int64))[0])
+
+    def _row(self, id: str) -> int:
+        row = self._state.subscribers.row(id)
+        if row == NO_ROW or id not in self:
+            raise UnknownIdError(f"no subscription has the id {id!r}", id=id)
+        return row

@@ -1,0 +1,158 @@
+"""Why a subscription wants an event, or why not: predicate by predicate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from stentor.language.evaluate import (
+    alternative_score,
+    alternative_truth,
+    alternatives,
+)
+from stentor.language.negation import Literal, push_inward
+from stentor.language.normalise import normalise
+from stentor.language.printer import to_text
+from stentor.model import (
+    Constant,
+    Event,
+    Expression,
+    Kind,
+    Not,
+    Point,
+    Predicate,
+    Range,
+    Schema,
+    Value,
+    Weighted,
+)
+from stentor.model.time import format_timestamp
+
+_MARKS = {True: "✓", False: "✗", None: "?"}
+#: More alternatives than a person reads; those that got furthest are shown.
+MOST_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One predicate, whether it holds (None: unknown), and what the event has."""
+
+    predicate: str
+    truth: bool | None
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeFindings:
+    """One alternative: it holds where all of its predicates do."""
+
+    truth: bool | None
+    score: float
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether a subscription wants an event, and why; prints as a small table."""
+
+    subscription: str
+    event: str
+    matches: bool
+    score: float
+    note: str
+    alternatives: tuple[AlternativeFindings, ...]
+
+    def __bool__(self) -> bool:
+        return self.matches
+
+    def __str__(self) -> str:
+        lines = [self._headline()]
+        width = max((len(f.predicate) for a in self.alternatives for f in a.findings), default=0)
+        for number, alternative in enumerate(self.alternatives):
+            if number:
+                lines.append("  or")
+            lines += [
+                f"  {_MARKS[f.truth]} {f.predicate:<{width}}  {f.found}".rstrip()
+                for f in alternative.findings
+            ]
+        return "\n".join(lines)
+
+    def _headline(self) -> str:
+        if self.matches:
+            return f"{self.subscription} wants {self.event}, score {self.score:g}"
+        return f"{self.subscription} does not want {self.event}: {self.note}"
+
+    def _repr_html_(self) -> str:
+        rows = "<tr><td colspan=3><i>or</i></td></tr>".join(
+            "".join(
+                f"<tr><td>{_MARKS[f.truth]}</td><td><code>{escape(f.predicate)}</code></td>"
+                f"<td>{escape(f.found)}</td></tr>"
+                for f in alternative.findings
+            )
+            for alternative in self.alternatives
+        )
+        return f"<p>{escape(self._headline())}</p><table>{rows}</table>"
+
+
+def explain(
+    id: str, expression: Expression, event: Event, schema: Schema, here: Point | None
+) -> Explanation:
+    """Why *expression*, the subscription *id* of somebody at *here*, wants *event* or not."""
+    found = []
+    for alternative in alternatives(push_inward(expression)):
+        truth = alternative_truth(alternative, event, here, schema.plane)
+        score = alternative_score(alternative, event) if truth else 0.0
+        findings = tuple(_finding(literal, event, here, schema) for literal in alternative)
+        found.append(AlternativeFindings(truth, score, findings))
+    matching = [one for one in found if one.truth]
+    best = max(matching, key=lambda one: one.score, default=None)
+    shown: tuple[AlternativeFindings, ...]
+    if best is not None:
+        shown, note = (best,), ""
+    else:
+        nearest = sorted(found, key=lambda one: sum(f.truth is not True for f in one.findings))
+        shown, note = tuple(nearest[:MOST_SHOWN]), _note(expression, nearest)
+    score = best.score if best else 0.0
+    return Explanation(id, event.id, best is not None, score, note, shown)
+
+
+def _note(expression: Expression, nearest: list[AlternativeFindings]) -> str:
+    if normalise(expression).never:
+        return "no event at all can match this expression"
+    failed = [finding for finding in nearest[0].findings if finding.truth is not True]
+    if not failed:
+        return "no one value of a range satisfies all that is asked of its attribute"
+    return f"{failed[0].predicate} {'is not known' if failed[0].truth is None else 'is false'}"
+
+
+def _finding(literal: Literal, event: Event, here: Point | None, schema: Schema) -> Finding:
+    attribute = literal.predicate.attribute
+    leaf: Predicate | Weighted = literal.predicate
+    if literal.weight != 1.0:
+        leaf = Weighted(literal.predicate, literal.weight)
+    truth = alternative_truth((literal,), event, here, schema.plane)
+    value = event.attributes.get(attribute)
+    return Finding(
+        to_text(Not(leaf) if literal.negated else leaf),
+        truth,
+        f"{attribute} is missing" if value is None else f"{attribute} = {show(value)}",
+    )
+
+
+def show(value: Value) -> str:
+    """*value* as a person writes it."""
+    match value:
+        case Point(x, y):
+            return f"[{x:g}, {y:g}]"
+        case Range(kind, low, high):
+            return f"{show(Constant(kind, low))} … {show(Constant(kind, high))}"
+        case Constant(Kind.TIMESTAMP, micros):
+            return format_timestamp(float(micros))
+        case Constant(Kind.BOOLEAN, flag):
+            return "true" if flag else "false"
+        case Constant(_, str(text)):
+            return repr(text if len(text) <= 60 else text[:60] + "…")
+        case Constant(_, number):
+            return f"{number:g}"
+
+

@@ -1,0 +1,154 @@
+"""What a step reports: record by record, or as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from html import escape
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import pyarrow as pa
+
+from stentor.encoding.columns import Int64, ScoredPairs
+from stentor.engine.core import Outcome
+from stentor.engine.names import Strings
+from stentor.errors import StentorError
+from stentor.model import Changes
+
+#: What one record led to: who wants the event, how an answer changed, or what was wrong.
+Answer = list[str] | Changes | StentorError
+
+_SHOWN_ROWS = 20
+
+
+class Batch(NamedTuple):
+    """The records of a batch: how many came, and those that could be read, one step each."""
+
+    size: int
+    ids: Any  # pyarrow.LargeStringArray (steps,)
+    positions: Int64  # (steps,) each step's record, ascending
+    errors: dict[int, StentorError]  # of the others, by record
+
+
+class Report(Sequence[Answer]):
+    """The answers to a batch of records.
+
+    `report[i]` is the answer to the i-th: for an event the ids of those who want it, sorted (the
+    k best, best first, where only these were asked for); for a change of a subscription `Changes`;
+    for a bad record its error. `matches`, `changes` and `rejected` are the same as Arrow tables.
+    """
+
+    def __init__(self, batch: Batch, outcome: Outcome, subscribers: Strings) -> None:
+        self._batch = batch
+        self._outcome = outcome
+        self._subscribers = subscribers.take(outcome.pairs.rows)
+        self._errors = {
+            **batch.errors,
+            **{int(batch.positions[step]): error for step, error in outcome.errors.items()},
+        }
+        self._changes = {
+            int(batch.positions[step]): (step, changes) for step, changes in outcome.changes.items()
+        }
+
+    @cached_property
+    def _published(self) -> Int64:
+        """The records whose events were matched, ascending."""
+        return self._batch.positions[np.asarray(self._outcome.published, np.int64)]
+
+    def __len__(self) -> int:
+        return self._batch.size
+
+    @overload
+    def __getitem__(self, record: int) -> Answer: ...
+    @overload
+    def __getitem__(self, record: slice) -> list[Answer]: ...
+    def __getitem__(self, record: int | slice) -> Answer | list[Answer]:
+        if isinstance(record, slice):
+            return [self[one] for one in range(*record.indices(len(self)))]
+        record = range(len(self))[record]
+        if record in self._errors:
+            return self._errors[record]
+        if record in self._changes:
+            return self._changes[record][1]
+        return self._wanted_by(int(np.searchsorted(self._published, record)))
+
+    def __iter__(self) -> Iterator[Answer]:
+        return (self[record] for record in range(len(self)))
+
+    def _wanted_by(self, place: int) -> list[str]:
+        pairs = self._outcome.pairs
+        start, stop = int(pairs.starts[place]), int(pairs.starts[place + 1])
+        ids: list[str] = self._subscribers[start:stop].to_pylist()
+        return ids if isinstance(pairs, ScoredPairs) else sorted(ids)
+
+    @cached_property
+    def matches(self) -> Any:
+        """One row per delivery: record, event, subscription, and the score where it was asked."""
+        pairs = self._outcome.pairs
+        place = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
+        events = self._batch.ids.take(pa.array(self._outcome.published, pa.int64()))
+        columns = {
+            "record": pa.array(self._published[place]),
+            "event": events.take(pa.array(place)),
+            "subscription": self._subscribers,
+        }
+        if isinstance(pairs, ScoredPairs):
+            columns["score"] = pa.array(pairs.scores)
+        return pa.table(columns)
+
+    @cached_property
+    def changes(self) -> Any:
+        """One row per event that an answer gained or lost: record, subscription, event, change."""
+        rows = [
+            (record, self._batch.ids[step].as_py(), event, change)
+            for record, (step, changes) in sorted(self._changes.items())
+            for change, events in (("added", changes.added), ("removed", changes.removed))
+            for event in events
+        ]
+        return _table(rows, ["record", "subscription", "event", "change"])
+
+    @cached_property
+    def rejected(self) -> Any:
+        """One row per bad record: record, reason."""
+        rows = [(record, str(error)) for record, error in sorted(self._errors.items())]
+        return _table(rows, ["record", "reason"])
+
+    def __repr__(self) -> str:
+        return (
+            f"<{len(self):,} records: {len(self._outcome.pairs.rows):,} matches, "
+            f"{self.changes.num_rows:,} changes, {len(self._errors):,} rejected>"
+        )
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{escape(repr(self))}</p>"]
+        parts += [
+            html_table(title, table)
+            for title, table in (
+                ("matches", self.matches),
+                ("changes", self.changes),
+                ("rejected", self.rejected),
+            )
+            if table.num_rows
+        ]
+        return "".join(parts)
+
+
+def html_table(title: str, table: Any) -> str:
+    """The first rows of an Arrow *table*, for a notebook."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row.values()) + "</tr>"
+        for row in table.slice(0, _SHOWN_ROWS).to_pylist()
+    )
+    more = table.num_rows - _SHOWN_ROWS
+    tail = f"<p>… and {more:,} more</p>" if more > 0 else ""
+    return f"<b>{escape(title)}</b><table><tr>{head}</tr>{body}</table>{tail}"
+
+
+def _table(rows: list[tuple[Any, ...]], names: list[str]) -> Any:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    types = [pa.int64()] + [pa.large_string()] * (len(names) - 1)
+    return pa.table(
+        {name: pa.array(list(c), t) for name, c, t in zip(names, columns, types, strict=True)}
+    )

@@ -1,0 +1,1 @@
+"""Columns → matches: one contract, one verifier, a folder per structure."""

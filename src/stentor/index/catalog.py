@@ -1,0 +1,63 @@
+"""Index classes by name; a structure is imported when it is first asked for."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import cast
+
+from stentor.encoding.columns import SubscriptionColumns, empty
+from stentor.errors import SettingsError
+from stentor.index.contract import Index
+from stentor.index.layered import Layered, layered
+from stentor.index.structure import Structure
+
+#: Where each structure's class stands.
+_STRUCTURES = {"scan": ("stentor.index.scan", "Scan")}
+
+#: What turns the name of a structure into that of its layered form.
+_LAYERED = " layered"
+
+AUTO = "auto"
+
+
+def names() -> list[str]:
+    """Every index there is: each structure in place, and layered.
+
+    >>> names()
+    ['scan', 'scan layered']
+    """
+    return [name + form for name in _STRUCTURES for form in ("", _LAYERED)]
+
+
+def index_class(name: str, columns: SubscriptionColumns | None = None) -> type[Index]:
+    """The class called *name*; for 'auto' what `choose` says of *columns*, where they are known."""
+    if name == AUTO:
+        name = choose(empty(SubscriptionColumns) if columns is None else columns)
+    if name not in names():
+        known = [AUTO, *names()]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise SettingsError(f"no index {name!r}; {hint}There are: {', '.join(known)}")
+    structure = structure_class(name.removesuffix(_LAYERED))
+    return layered(structure) if name.endswith(_LAYERED) else structure
+
+
+def structure_class(name: str) -> type[Structure]:
+    """The class of the structure *name*, one of the catalogue's."""
+    module, class_name = _STRUCTURES[name]
+    return cast("type[Structure]", getattr(importlib.import_module(module), class_name))
+
+
+def structure_of(index: type[Index]) -> type[Structure]:
+    """The structure that *index* is, or that it is a layered form of."""
+    return index.structure if issubclass(index, Layered) else cast("type[Structure]", index)
+
+
+def choose(columns: SubscriptionColumns) -> str:
+    """The name of the index that suits *columns*: 'scan', which serves every workload.
+
+    >>> choose(empty(SubscriptionColumns))
+    'scan'
+    """
+    return "scan"

@@ -1,0 +1,154 @@
+"""The last step of every structure: candidates in any order → matches, each row once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stentor.index.lean import kernel, kernel_inline
+from stentor.encoding.columns import (
+    EventColumns,
+    Int64,
+    MatchPairs,
+    SubscriptionColumns,
+    UInt8,
+    event_count,
+)
+from stentor.index.table import Validity
+from stentor.index.verify.alternatives import alternative_holds, holds_at
+from stentor.index.verify.scratch import EventScratch, scatter, scratch_for
+
+
+class Candidates(NamedTuple):
+    """Pairs of an event and an alternative that a structure could not rule out."""
+
+    event: Int64  # (candidates,)
+    alternative: Int64  # (candidates,)
+    covered: UInt8  # (candidates,) 1 where the structure proved the match, or (0,): nowhere
+
+
+def settle(
+    columns: SubscriptionColumns,
+    validity: Validity,
+    events: EventColumns,
+    candidates: Candidates,
+) -> MatchPairs:
+    """The rows that match, event by event; only candidates that are not covered are verified.
+
+    Cost: O(candidates), and a sort where a structure did not find an event's rows in order.
+    """
+    count = len(candidates.event)
+    starts = np.zeros(event_count(events) + 1, np.int64)
+    order = np.empty(count, np.int64)
+    by_event(read_only(candidates.event), starts, order)
+    rows = np.empty(count, np.int64)
+    found = settle_candidates(
+        columns,
+        validity,
+        events,
+        Candidates(*map(read_only, candidates)),
+        read_only(order),
+        scratch_for(events),
+        starts,
+        rows,
+    )
+    return ascending(MatchPairs(starts, rows[:found]))
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A plain read-only view of *array*: the one form in which kernels take what they read."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def ascending(pairs: MatchPairs) -> MatchPairs:
+    """*pairs* with each event's rows in ascending order, each once."""
+    starts, rows = pairs
+    events = len(starts) - 1
+    event = np.repeat(np.arange(events), np.diff(starts))
+    if not np.any((rows[1:] <= rows[:-1]) & (event[1:] == event[:-1])):
+        return pairs
+    width = int(rows.max()) + 1
+    keys = np.unique(event * width + rows)
+    counts = np.bincount(keys // width, minlength=events)
+    return MatchPairs(np.concatenate([[0], np.cumsum(counts)]), keys % width)
+
+
+@kernel
+def by_event(event: Int64, starts: Int64, order: Int64) -> None:
+    """A counting sort: the places of *event* in *order*; those of event e start at starts[e].
+
+    *starts* comes as zeros; equal events stay in the order in which they came.
+    """
+    for place in range(len(event)):
+        starts[event[place] + 1] += 1
+    for one in range(1, len(starts)):
+        starts[one] += starts[one - 1]
+    for place in range(len(event)):
+        one = event[place]
+        order[starts[one]] = place
+        starts[one] += 1
+    for one in range(len(starts) - 1, 0, -1):
+        starts[one] = starts[one - 1]
+    starts[0] = 0
+
+
+@kernel
+def settle_candidates(
+    columns: SubscriptionColumns,
+    validity: Validity,
+    events: EventColumns,
+    candidates: Candidates,
+    order: Int64,
+    scratch: EventScratch,
+    starts: Int64,
+    rows: Int64,
+) -> int:
+    """Keep what matches: *rows* gets each event's, *starts* where they start; returns how many.
+
+    *starts* comes as the starts of the events in *order*. An event is spread out only where one
+    of its candidates needs it. Never more rows than candidates, so *rows* cannot overflow.
+    """
+    found = 0
+    stop = 0
+    for event in range(len(starts) - 1):
+        start, stop = stop, starts[event + 1]
+        first = found
+        starts[event] = found
+        spread = False
+        for place in order[start:stop]:
+            alternative = candidates.alternative[place]
+            row = row_of(columns.alternative_start, alternative)
+            if found > first and rows[found - 1] == row:
+                continue  # another alternative of the same subscription
+            if not holds_at(columns, validity, row, events, event):
+                continue
+            if len(candidates.covered) == 0 or candidates.covered[place] == 0:
+                if not spread:
+                    scatter(events, event, scratch)
+                    spread = True
+                if not alternative_holds(columns, alternative, scratch):
+                    continue
+            rows[found] = row
+            found += 1
+    starts[len(starts) - 1] = found
+    return found
+
+
+@kernel_inline
+def row_of(alternative_start: Int64, alternative: int) -> int:
+    """The subscription that *alternative* belongs to."""
+    start, stop = 0, len(alternative_start) - 1
+    if alternative < stop:  # where each subscription has one alternative the two are the same
+        if alternative_start[alternative] <= alternative < alternative_start[alternative + 1]:
+            return alternative
+    while stop - start > 1:
+        middle = (start + stop) >> 1
+        if alternative_start[middle] <= alternative:
+            start = middle
+        else:
+            stop = middle
+    return start

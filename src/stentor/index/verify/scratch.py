@@ -1,0 +1,111 @@
+"""One event, spread out so that each predicate is one look-up.
+
+Values and weights stand by attribute code, terms in a small open-addressing set. Whatever does not
+carry the current stamp is void: nothing is cleared between events, for twenty attributes or ten
+thousand.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stentor.encoding.columns import EventColumns, Float64, Int32, Int64, UInt8, UInt64
+from stentor.index.lean import kernel_inline, kernel_part
+
+
+class EventScratch(NamedTuple):
+    """Mutable arrays for one event at a time, each thread has its own; and the events' bytes."""
+
+    stamp: Int64  # (1,) marks equal to it belong to the event that is spread out
+    value_mark: Int64  # (attributes,)
+    low: Float64  # (attributes,)
+    high: Float64  # (attributes,)
+    string: Int32  # (attributes,)
+    weight_mark: Int64  # (attributes,)
+    weight: Float64  # (attributes,)
+    term_mark: Int64  # (slots,) a power of two, more than twice an event's terms
+    term_hash: UInt64  # (slots,)
+    term_start: Int64  # (slots,) a slice of the term's bytes
+    term_stop: Int64  # (slots,)
+    term_bytes: UInt8  # the events' own, as are the following
+    string_hash: UInt64
+    string_start: Int64
+    string_bytes: UInt8
+
+
+def scratch_for(events: EventColumns) -> EventScratch:
+    """A scratch that each of *events* fits into; an attribute beyond it is one they all lack.
+
+    Cost: one pass over the attribute codes of *events*.
+    """
+    values = events.attribute[events.value_start[0] : events.value_start[-1]]
+    weights = events.weight_attribute[events.weight_start[0] : events.weight_start[-1]]
+    attributes = 1 + max(values.max(initial=-1), weights.max(initial=-1))
+    terms = int(np.diff(events.term_start).max(initial=0))
+    slots = 1 << (8 * terms + 1).bit_length()
+    return EventScratch(
+        stamp=np.zeros(1, np.int64),
+        value_mark=np.zeros(attributes, np.int64),
+        low=np.empty(attributes),
+        high=np.empty(attributes),
+        string=np.empty(attributes, np.int32),
+        weight_mark=np.zeros(attributes, np.int64),
+        weight=np.empty(attributes),
+        term_mark=np.zeros(slots, np.int64),
+        term_hash=np.empty(slots, np.uint64),
+        term_start=np.empty(slots, np.int64),
+        term_stop=np.empty(slots, np.int64),
+        term_bytes=events.term_bytes,
+        string_hash=events.string_hash,
+        string_start=events.string_start,
+        string_bytes=events.string_bytes,
+    )
+
+
+@kernel_part
+def scatter(events: EventColumns, event: int, scratch: EventScratch) -> None:
+    """Spread *event* out over *scratch*, in place of the event before."""
+    stamp = scratch.stamp[0] + 1
+    scratch.stamp[0] = stamp
+    attributes = len(scratch.value_mark)
+    for value in range(events.value_start[event], events.value_start[event + 1]):
+        attribute = events.attribute[value]
+        if 0 <= attribute < attributes:
+            scratch.value_mark[attribute] = stamp
+            scratch.low[attribute] = events.low[value]
+            scratch.high[attribute] = events.high[value]
+            scratch.string[attribute] = events.string[value]
+    for place in range(events.weight_start[event], events.weight_start[event + 1]):
+        attribute = events.weight_attribute[place]
+        if 0 <= attribute < attributes:
+            scratch.weight_mark[attribute] = stamp
+            scratch.weight[attribute] = events.weight[place]
+    last_slot = len(scratch.term_mark) - 1
+    for term in range(events.term_start[event], events.term_start[event + 1]):
+        hash = events.term_hash[term]
+        slot = np.int64(hash & np.uint64(last_slot))
+        while scratch.term_mark[slot] == stamp:
+            slot = (slot + 1) & last_slot
+        scratch.term_mark[slot] = stamp
+        scratch.term_hash[slot] = hash
+        scratch.term_start[slot] = events.term_byte_start[term]
+        scratch.term_stop[slot] = events.term_byte_stop[term]
+
+
+@kernel_inline
+def has_value(scratch: EventScratch, attribute: int) -> bool:
+    """Whether the event has *attribute*."""
+    return (
+        attribute < len(scratch.value_mark) and scratch.value_mark[attribute] == scratch.stamp[0]
+    )
+
+
+@kernel_inline
+def weight_of(scratch: EventScratch, attribute: int) -> float:
+    """The event's weight of *attribute*; 1 where it gives none."""
+    if attribute < len(scratch.weight_mark):
+        if scratch.weight_mark[attribute] == scratch.stamp[0]:
+            return scratch.weight[attribute]
+    return 1.0

@@ -1,0 +1,1 @@
+"""Expression text → tree → normal form; `evaluate` defines what a match is."""

@@ -1,0 +1,41 @@
+"""An expression from a user, checked against a schema that may learn from it."""
+
+from __future__ import annotations
+
+from stentor.errors import UnknownAttributeError
+from stentor.language.builder import Built, as_expression
+from stentor.language.limits import DEFAULT_LIMITS, Limits
+from stentor.language.normalise import NormalForm, check_size, normalise
+from stentor.language.parser import parse
+from stentor.language.uses import uses
+from stentor.model import Expression, Schema
+
+
+def admit(
+    expression: str | Expression | Built,
+    schema: Schema,
+    *,
+    where: str,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[Expression, NormalForm]:
+    """The tree and the normal form of *expression*; *schema* has learned its attributes.
+
+    Nothing is learned where the expression is refused; *where* names it in later conflicts.
+    """
+    if isinstance(expression, str):
+        tree = parse(expression, schema=schema, limits=limits)
+    else:
+        tree = as_expression(expression)
+        check_size(tree, limits)
+    found = uses(tree, where)
+    if schema.declared:
+        for use in found:
+            if use.name not in schema:
+                nearest = schema.nearest(use.name)
+                raise UnknownAttributeError(
+                    f"no attribute {use.name!r} in this schema",
+                    hint=f"did you mean {nearest!r}?" if nearest else None,
+                )
+    form = normalise(tree, limits)
+    schema.learn(found)
+    return tree, form

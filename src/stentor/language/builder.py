@@ -1,0 +1,230 @@
+"""The same trees from Python: `(col("price") < 3300) & col("brand").is_in("Huawei", "Xiaomi")`.
+
+A `Built` wraps a tree, so that `&`, `|` and `~` join whole expressions. A `Column` is one too:
+alone it is the boolean attribute itself. Limits and the schema are checked where it is used.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from stentor.errors import ExpressionError
+from stentor.language.arguments import (
+    checked_constant,
+    checked_constants,
+    checked_number,
+    checked_pair,
+    checked_text,
+    checked_words,
+)
+from stentor.language.combine import all_of, any_of, weighted
+from stentor.language.constants import TRUE, unordered
+from stentor.language.pattern import tree_pattern
+from stentor.language.printer import to_text
+from stentor.language.regions import checked_box, checked_circle, checked_point, checked_polygon
+from stentor.model.expression import (
+    HERE,
+    Between,
+    Comparison,
+    Expression,
+    Has,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Operator,
+    Within,
+)
+from stentor.model.kind import Kind
+from stentor.model.region import Box, Polygon
+
+
+class Built:
+    """An expression, to be joined with others by `&`, `|` and `~`."""
+
+    __slots__ = ("expression",)
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+        """The tree, equal to what `parse` makes of the same text."""
+
+    def __and__(self, other: Built | Expression) -> Built:
+        tree = _operand(other)
+        return NotImplemented if tree is None else Built(all_of([self.expression, tree]))
+
+    def __rand__(self, other: Expression) -> Built:
+        tree = _operand(other)
+        return NotImplemented if tree is None else Built(all_of([tree, self.expression]))
+
+    def __or__(self, other: Built | Expression) -> Built:
+        tree = _operand(other)
+        return NotImplemented if tree is None else Built(any_of([self.expression, tree]))
+
+    def __ror__(self, other: Expression) -> Built:
+        tree = _operand(other)
+        return NotImplemented if tree is None else Built(any_of([tree, self.expression]))
+
+    def __invert__(self) -> Built:
+        return Built(Not(self.expression))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "an expression is neither true nor false before it meets an event: join expressions "
+            "with & | ~ instead of and, or, not, each in parentheses, and write "
+            "col('x').between(1, 5) instead of 1 <= col('x') <= 5"
+        )
+
+    def __repr__(self) -> str:
+        return f"<expression {to_text(self.expression)}>"
+
+
+class Column(Built):
+    """An attribute of events, to be compared and tested; alone, `attribute = TRUE`."""
+
+    __slots__ = ("name",)
+    __hash__ = None  # type: ignore[assignment]  # == makes an expression
+
+    def __init__(self, name: str) -> None:
+        self.name = checked_text(name, "an attribute's name")
+        if not name:
+            raise ExpressionError("an attribute's name cannot be empty")
+        super().__init__(Comparison(name, "=", TRUE))
+
+    def __eq__(self, value: Any) -> Built:  # type: ignore[override]
+        return self._compared("=", value)
+
+    def __ne__(self, value: Any) -> Built:  # type: ignore[override]
+        return self._compared("!=", value)
+
+    def __lt__(self, value: Any) -> Built:
+        return self._compared("<", value)
+
+    def __le__(self, value: Any) -> Built:
+        return self._compared("<=", value)
+
+    def __gt__(self, value: Any) -> Built:
+        return self._compared(">", value)
+
+    def __ge__(self, value: Any) -> Built:
+        return self._compared(">=", value)
+
+    def _compared(self, operator: Operator, value: Any) -> Built:
+        constant = checked_constant(value)
+        if constant.kind is Kind.BOOLEAN and operator not in ("=", "!="):
+            raise unordered()
+        return Built(Comparison(self.name, operator, constant))
+
+    def between(self, low: Any, high: Any) -> Built:
+        """`attribute BETWEEN low AND high`, both included."""
+        first, last = checked_constants([low, high])
+        if first.kind is Kind.BOOLEAN:
+            raise unordered()
+        return Built(Between(self.name, first, last))
+
+    def is_in(self, *values: Any) -> Built:
+        """`attribute IN (values)`; one list or tuple of them will do."""
+        if len(values) == 1 and isinstance(values[0], (list, tuple)):
+            values = tuple(values[0])
+        if not values:
+            raise ExpressionError("is_in needs at least one value")
+        return Built(In(self.name, checked_constants(values)))
+
+    def like(self, pattern: str, escape: str = "\\") -> Built:
+        """`attribute LIKE pattern ESCAPE escape`."""
+        pattern = checked_text(pattern, "a LIKE pattern")
+        escape = checked_text(escape, "an escape")
+        return Built(Like(self.name, tree_pattern(pattern, escape, sys.maxsize)))
+
+    def is_null(self) -> Built:
+        """`attribute IS NULL`."""
+        return Built(IsNull(self.name))
+
+    def is_not_null(self) -> Built:
+        """`attribute IS NOT NULL`."""
+        return Built(Not(IsNull(self.name)))
+
+    def has_all(self, *words: str) -> Built:
+        """`has_all(attribute, words…)`."""
+        return Built(Has(self.name, checked_words(words), every=True))
+
+    def has_any(self, *words: str) -> Built:
+        """`has_any(attribute, words…)`."""
+        return Built(Has(self.name, checked_words(words), every=False))
+
+    def within(self, region: Box | Polygon) -> Built:
+        """`ST_Within(attribute, region)`, of a `box` or a `polygon`."""
+        if not isinstance(region, (Box, Polygon)):
+            raise ExpressionError(
+                f"expected box(…) or polygon(…), got {region!r:.60}",
+                hint="a distance is tested by within_distance(point, metres)",
+            )
+        return Built(Within(self.name, region))
+
+    def within_distance(
+        self, centre: tuple[float, float] | Here, metres: float, *, plane: bool = False
+    ) -> Built:
+        """`ST_DWithin(attribute, centre, metres)`, around a (lon, lat) pair or `here()`."""
+        radius = checked_number(metres, "a distance")
+        place = HERE if isinstance(centre, Here) else checked_point(*checked_pair(centre), plane)
+        return Built(Within(self.name, checked_circle(place, radius)))
+
+
+class Here:
+    """The subscriber's own position, wherever it moves."""
+
+    __slots__ = ()
+
+
+def col(name: str) -> Column:
+    """The attribute *name* of events.
+
+    >>> (col("price") < 3300) & ~(col("colour") == "red")
+    <expression price < 3300 AND NOT colour = 'red'>
+    """
+    return Column(name)
+
+
+def here() -> Here:
+    """The subscriber's own position, for `within_distance`."""
+    return Here()
+
+
+def box(west: float, south: float, east: float, north: float, *, plane: bool = False) -> Box:
+    """`ST_MakeEnvelope(west, south, east, north)`; on the globe it may cross 180°."""
+    what = "a side of a box"
+    return checked_box(
+        checked_number(west, what),
+        checked_number(south, what),
+        checked_number(east, what),
+        checked_number(north, what),
+        plane,
+    )
+
+
+def polygon(*rings: Iterable[tuple[float, float]], plane: bool = False) -> Polygon:
+    """The polygon of an outer ring and its holes, each closed: its last point is its first."""
+    checked = [[checked_pair(place) for place in ring] for ring in rings]
+    return checked_polygon(checked, plane, sys.maxsize)
+
+
+def weight(expression: Built | Expression, number: float) -> Built:
+    """`weight(predicate, number)`, of one predicate or its negation."""
+    return Built(weighted(as_expression(expression), checked_number(number, "a weight")))
+
+
+def as_expression(expression: Built | Expression) -> Expression:
+    """The tree of *expression*, which may be built or a tree already."""
+    tree = _operand(expression)
+    if tree is None:
+        raise ExpressionError(
+            f"expected an expression, got {expression!r:.60}", hint="col('price') < 3300 makes one"
+        )
+    return tree
+
+
+def _operand(expression: object) -> Expression | None:
+    if isinstance(expression, Built):
+        return expression.expression
+    return expression if isinstance(expression, Expression) else None

@@ -1,0 +1,224 @@
+"""The definition of a match: an expression and an event give true, false or unknown, and a score.
+
+Slow and obvious on purpose. Everything else in Stentor is tested against this file.
+
+1. NOT is pushed inward, and the expression is multiplied out into alternatives: each a set of
+   literals (predicates, perhaps negated, with their weights). Nothing is simplified.
+2. An alternative holds where, for each attribute, its literals hold together. A missing attribute
+   is NULL: `IS NULL` is true, everything else is unknown. An attribute that is a range holds where
+   some one value of the range satisfies all of the alternative's literals on it.
+3. The expression is true where an alternative is true; else unknown where one is unknown.
+4. A true alternative scores, for each attribute, the sum of the weights of its distinct literals
+   times the event's weight of that attribute, added up in the order of the attributes' names.
+   The best alternative counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import NamedTuple
+
+from stentor.language.like import like
+from stentor.language.negation import All, Literal, Positive, push_inward
+from stentor.language.terms import fold_terms
+from stentor.model import (
+    Between,
+    Circle,
+    Comparison,
+    Constant,
+    Event,
+    Expression,
+    Has,
+    In,
+    IsNull,
+    Like,
+    Point,
+    Range,
+    Value,
+    Within,
+)
+
+Alternative = tuple[Literal, ...]
+
+
+class Evaluation(NamedTuple):
+    """True, false or unknown (None); and the score, which is 0 where it is not true."""
+
+    truth: bool | None
+    score: float
+
+
+def evaluate(
+    expression: Expression, event: Event, *, here: Point | None = None, plane: bool = False
+) -> Evaluation:
+    """What *expression* says of *event*, for a subscriber who stands at *here*."""
+    truths: list[bool | None] = []
+    best = -math.inf
+    for alternative in alternatives(push_inward(expression)):
+        truth = alternative_truth(alternative, event, here, plane)
+        truths.append(truth)
+        if truth:
+            best = max(best, alternative_score(alternative, event))
+    truth = _some(truths)
+    return Evaluation(truth, best if truth else 0.0)
+
+
+def alternatives(positive: Positive) -> Iterator[Alternative]:
+    """Every way to make *positive* true: distinct literals, in the order of the text."""
+    if isinstance(positive, Literal):
+        yield (positive,)
+    elif isinstance(positive, All):
+        for choice in product(*(list(alternatives(child)) for child in positive.children)):
+            yield tuple(dict.fromkeys(literal for part in choice for literal in part))
+    else:
+        for child in positive.children:
+            yield from alternatives(child)
+
+
+def alternative_truth(
+    alternative: Alternative, event: Event, here: Point | None, plane: bool
+) -> bool | None:
+    """Whether the literals of *alternative* hold together, attribute by attribute."""
+    truths = []
+    for attribute, literals in by_attribute(alternative).items():
+        value = event.attributes.get(attribute)
+        if isinstance(value, Range):
+            truths.append(_range_truth(literals, value))
+        else:
+            truths += [literal_truth(literal, value, here, plane) for literal in literals]
+    return _all(truths)
+
+
+def alternative_score(alternative: Alternative, event: Event) -> float:
+    """The alternative's weights times the event's, attribute by attribute in order of name."""
+    score = 0.0
+    for attribute, literals in sorted(by_attribute(alternative).items()):
+        weight = math.fsum(literal.weight for literal in literals)
+        score += weight * event.weights.get(attribute, 1.0)
+    return score
+
+
+def by_attribute(alternative: Alternative) -> dict[str, list[Literal]]:
+    """The literals on each attribute."""
+    groups: dict[str, list[Literal]] = {}
+    for literal in alternative:
+        groups.setdefault(literal.predicate.attribute, []).append(literal)
+    return groups
+
+
+def literal_truth(
+    literal: Literal, value: Value | None, here: Point | None, plane: bool
+) -> bool | None:
+    """Whether one literal holds of one value; unknown where the value is missing."""
+    predicate = literal.predicate
+    if isinstance(predicate, IsNull):
+        return (value is None) != literal.negated
+    truth = None if value is None else _predicate_truth(predicate, value, here, plane)
+    return None if truth is None else truth != literal.negated
+
+
+def _predicate_truth(
+    predicate: Comparison | Between | In | Like | Has | Within,
+    value: Value,
+    here: Point | None,
+    plane: bool,
+) -> bool | None:
+    if isinstance(predicate, Within):
+        if not isinstance(value, Point):
+            return None
+        region = predicate.region
+        if isinstance(region, Circle):
+            return region.contains(value, here, plane)
+        return region.contains(value)
+    if not isinstance(value, Constant):
+        return None
+    match predicate:
+        case Comparison(_, operator, constant):
+            if value.kind is not constant.kind:
+                return None
+            return _compare(value.value, operator, constant.value)
+        case Between(_, low, high):
+            if value.kind is not low.kind:
+                return None
+            return _compare(value.value, ">=", low.value) and _compare(
+                value.value, "<=", high.value
+            )
+        case In(_, values):
+            if value.kind is not values[0].kind:
+                return None
+            return any(value.value == constant.value for constant in values)
+        case Like(_, pattern):
+            return like(value.value, pattern) if isinstance(value.value, str) else None
+        case Has(_, words, every):
+            if not isinstance(value.value, str):
+                return None
+            terms = set(fold_terms(value.value))
+            held = [set(fold_terms(word)) <= terms for word in words]
+            return all(held) if every else any(held)
+
+
+def _compare(left: float | str, operator: str, right: float | str) -> bool:
+    match operator:
+        case "=":
+            return left == right
+        case "!=":
+            return left != right
+        case "<":
+            return left < right  # type: ignore[operator]  # both are of one kind
+        case "<=":
+            return left <= right  # type: ignore[operator]
+        case ">":
+            return left > right  # type: ignore[operator]
+        case _:
+            return left >= right  # type: ignore[operator]
+
+
+def _range_truth(literals: list[Literal], value: Range) -> bool | None:
+    """Whether some one value of the range satisfies all *literals*.
+
+    Each literal's values are a union of intervals whose ends are its constants or their
+    neighbours, so it is enough to try these and the range's own ends.
+    """
+    tried = {value.low, value.high}
+    for literal in literals:
+        for constant in _constants(literal):
+            tried |= {
+                constant,
+                math.nextafter(constant, -math.inf),
+                math.nextafter(constant, math.inf),
+            }
+    truths = [
+        _all(
+            literal_truth(literal, Constant(value.kind, one), None, False) for literal in literals
+        )
+        for one in tried
+        if value.low <= one <= value.high
+    ]
+    return _some(truths)
+
+
+def _constants(literal: Literal) -> list[float]:
+    match literal.predicate:
+        case Comparison(_, _, constant):
+            constants = [constant]
+        case Between(_, low, high):
+            constants = [low, high]
+        case In(_, values):
+            constants = list(values)
+        case _:
+            constants = []
+    return [constant.value for constant in constants if isinstance(constant.value, float)]
+
+
+def _all(truths: Iterable[bool | None]) -> bool | None:
+    """AND in three-valued logic."""
+    known = list(truths)
+    return False if False in known else None if None in known else True
+
+
+def _some(truths: Iterable[bool | None]) -> bool | None:
+    """OR in three-valued logic."""
+    known = list(truths)
+    return True if True in known else None if None in known else False

@@ -1,0 +1,98 @@
+"""Text → tokens: one regular expression, no positions.
+
+`tokenize` gives the tokens' texts only, because that is one call into C. Where a token stands is
+asked for only by an error message, so `place` finds it by reading the text again.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+#: Ends every list of tokens.
+END = ""
+
+# Each branch also takes its own broken form whole (an unclosed string to the end of the text, 12ab
+# as one number): one clear error instead of several odd ones, and no character is read twice.
+_TOKEN = re.compile(
+    r"""
+    [ \t\n\f\r\v\xa0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]*+    # what Spark takes as space
+    (?:(
+        [rR](?: '[^']*+'? | "[^"]*+"? )           # raw string
+      | [^\W\d]\w*+                               # name, keyword or function
+      | [(),]
+      | (?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w.])
+      | \.?[0-9][\w.]*+                           # not a number, but meant as one
+      | '(?: [^'\\]++ | \\.? | '' )*+'?
+      | "(?: [^"\\]++ | \\.? | "" )*+"?
+      | `(?: [^`]++ | `` )*+`?                    # quoted name
+      | <=> | [<>=!]= | <> | =[<>] | && | \|\| | :: | -- | /\*
+      | :[A-Za-z_][A-Za-z0-9_]*+                  # parameter
+      | .
+    ) | \Z)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokenize(text: str) -> list[str]:
+    """The tokens of *text*, with `END` at least twice after the last.
+
+    >>> tokenize("price <3.5")
+    ['price', '<', '3.5', '', '']
+    """
+    tokens = _TOKEN.findall(text)
+    tokens.append(END)  # whoever stands on END may look one further
+    return tokens
+
+
+def place(text: str, index: int) -> tuple[int, int]:
+    """Where the *index*-th token of *text* starts and stops; `END` stands right after the last.
+
+    >>> place("price <3.5", 2)
+    (7, 10)
+    """
+    stop = 0
+    for number, match in enumerate(_TOKEN.finditer(text)):
+        if match[1] is None:
+            break
+        start, stop = match.span(1)
+        if number == index:
+            return start, stop
+    return stop, stop + 1
+
+
+def parameter_places(text: str) -> list[tuple[int, int]]:
+    """Where the `:name` markers of *text* start and stop.
+
+    >>> parameter_places("price < :most AND brand = ':brand'")
+    [(8, 13)]
+    """
+    return [
+        match.span(1)
+        for match in _TOKEN.finditer(text)
+        if match[1] and match[1][0] == ":" and match[1][1:].isidentifier()
+    ]
+
+
+def is_plain_name(token: str) -> bool:
+    """Whether *token* can name an attribute without backquotes."""
+    return token.isidentifier() and token.isascii() and token not in RESERVED
+
+
+def is_word(token: str, word: str) -> bool:
+    """Whether *token* is *word* in some spelling: one that is special only in its place."""
+    return token.isascii() and token.upper() == word
+
+
+def _spellings(*words: str) -> dict[str, str]:
+    """Every mix of capitals of each word, to the word: one look-up tells a keyword."""
+    return {
+        "".join(letters): word
+        for word in words
+        for letters in product(*zip(word.lower(), word, strict=True))
+    }
+
+
+#: Words that name an attribute only in backquotes, in all their spellings.
+RESERVED = _spellings("AND", "BETWEEN", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE")

@@ -1,0 +1,73 @@
+"""How large an expression may be: checked before anything is built or recursed into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from stentor.errors import SettingsError
+from stentor.model.expression import And, Expression, Not, Or
+
+#: Comparing, hashing or printing a tree takes a few of Python's 1,000 stack frames per level.
+_DEEPEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings that bound what one expression can cost; the defaults are safe for strangers.
+
+    >>> Limits(depth=0)
+    Traceback (most recent call last):
+    stentor.errors.SettingsError: the limit 'depth' is 0; expected a whole number from 1 to 100
+    """
+
+    bytes: int = 65_536
+    """Of the text, as UTF-8."""
+    depth: int = 100
+    """Of parentheses and NOTs inside one another, and of the tree."""
+    predicates: int = 1_000
+    """In one expression."""
+    list_length: int = 10_000
+    """Of an IN list."""
+    alternatives: int = 1_024
+    """Of the normal form."""
+    expanded_predicates: int = 20_000
+    """Of all alternatives of the normal form together."""
+    polygon_points: int = 10_000
+    """Of one polygon, all its rings together."""
+    pattern_length: int = 1_024
+    """Of a LIKE pattern, in characters."""
+    words: int = 1_000
+    """Of one has_all or has_any."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            most = _DEEPEST if field.name == "depth" else None
+            if type(value) is not int or value < 1 or (most is not None and value > most):
+                expected = f"from 1 to {most}" if most else "of at least 1"
+                raise SettingsError(
+                    f"the limit {field.name!r} is {value!r}; expected a whole number {expected}"
+                )
+
+
+#: What `parse` allows where nothing else is said.
+DEFAULT_LIMITS = Limits()
+
+
+def tree_depth(expression: Expression) -> int:
+    """The levels of AND, OR, NOT and predicates inside one another; any depth will do.
+
+    >>> from stentor.model.expression import IsNull
+    >>> tree_depth(Not(IsNull("price")))
+    2
+    """
+    deepest = 1
+    waiting = [(expression, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        if isinstance(node, Not):
+            waiting.append((node.child, depth + 1))
+        elif isinstance(node, (And, Or)):
+            waiting += [(child, depth + 1) for child in node.children]
+    return deepest

@@ -1,0 +1,113 @@
+"""Text's tree → alternatives of conditions: multiplied out, simplified, never changing a score.
+
+    tree ─push_inward─▶ literals under All/Some ─expand─▶ alternatives ─simplify─▶ NormalForm
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from stentor.errors import LimitError
+from stentor.language.absorb import without_absorbed
+from stentor.language.conditions import Condition
+from stentor.language.evaluate import Alternative
+from stentor.language.limits import Limits
+from stentor.language.negation import All, Literal, Positive, Some, push_inward
+from stentor.language.simplify import simplify
+from stentor.model import And, Expression, Not, Or
+
+Conditions = tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NormalForm:
+    """Alternatives, each a conjunction of conditions in the order of the attributes' names."""
+
+    alternatives: tuple[Conditions, ...]
+
+    @property
+    def never(self) -> bool:
+        """Whether no event at all can match."""
+        return not self.alternatives
+
+
+def normalise(expression: Expression, limits: Limits | None = None) -> NormalForm:
+    """The normal form of *expression*; a LimitError where it would grow too large.
+
+    Cost: the number of alternatives times their length, both bounded by *limits* beforehand.
+    """
+    limits = limits or Limits()
+    check_size(expression, limits)
+    positive = push_inward(expression)
+    _brake(positive, limits)
+    simplified = (simplify(alternative) for alternative in expand(positive))
+    distinct = dict.fromkeys(conditions for conditions in simplified if conditions is not None)
+    return NormalForm(without_absorbed(tuple(distinct)))
+
+
+def check_size(expression: Expression, limits: Limits) -> None:
+    """Refuse a tree (from a builder, say) that is deeper or larger than *limits* allow."""
+    predicates = 0
+    stack: list[tuple[Expression, int]] = [(expression, 1)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > limits.depth:
+            raise LimitError(f"the expression is nested deeper than {limits.depth} levels")
+        if isinstance(node, Not):
+            stack.append((node.child, depth + 1))
+        elif isinstance(node, (And, Or)):
+            stack += [(child, depth + 1) for child in node.children]
+        else:
+            predicates += 1
+    if predicates > limits.predicates:
+        raise LimitError(
+            f"the expression has {predicates:,} predicates; the limit is {limits.predicates:,}"
+        )
+
+
+def expand(positive: Positive) -> list[Alternative]:
+    """Every way to make *positive* true, each with its distinct literals in order."""
+    if isinstance(positive, Literal):
+        return [(positive,)]
+    parts = [expand(child) for child in positive.children]
+    if isinstance(positive, Some):
+        return [alternative for part in parts for alternative in part]
+    return [
+        tuple(dict.fromkeys(literal for chosen in choice for literal in chosen))
+        for choice in product(*parts)
+    ]
+
+
+def _brake(positive: Positive, limits: Limits) -> None:
+    """Refuse what would multiply out too far, before anything is multiplied."""
+    count, size = _expanded_size(positive)
+    if count > limits.alternatives:
+        raise LimitError(
+            f"the expression multiplies out to {_rounded(count)} alternatives; the limit is "
+            f"{limits.alternatives:,}",
+            hint="split it into several subscriptions, or use IN and has_any instead of OR",
+        )
+    if size > limits.expanded_predicates:
+        raise LimitError(
+            f"the expression multiplies out to {_rounded(size)} predicates; the limit is "
+            f"{limits.expanded_predicates:,}",
+            hint="split it into several subscriptions",
+        )
+
+
+def _rounded(count: int) -> str:
+    return f"{count:,}" if count < 10**9 else "more than a billion"
+
+
+def _expanded_size(positive: Positive) -> tuple[int, int]:
+    """How many alternatives *positive* has, and how many literals they have together."""
+    if isinstance(positive, Literal):
+        return 1, 1
+    sizes = [_expanded_size(child) for child in positive.children]
+    if not isinstance(positive, All):
+        return sum(count for count, _ in sizes), sum(size for _, size in sizes)
+    count, size = 1, 0
+    for child_count, child_size in sizes:
+        count, size = count * child_count, size * child_count + child_size * count
+    return count, size

@@ -1,0 +1,61 @@
+"""What Stentor talks about: schemas, events, regions, predicates, subscriptions, matches.
+
+Frozen dataclasses and the standard library only; everything else translates from or to these.
+"""
+
+from stentor.model.event import Event
+from stentor.model.expression import (
+    HERE,
+    And,
+    Between,
+    Comparison,
+    Expression,
+    Has,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    Truth,
+    Weighted,
+    Within,
+)
+from stentor.model.kind import Kind
+from stentor.model.match import Changes, Match
+from stentor.model.region import Box, Circle, Polygon, Region
+from stentor.model.schema import Schema
+from stentor.model.subscription import Subscription
+from stentor.model.value import Constant, Point, Range, Value
+
+__all__ = [
+    "HERE",
+    "And",
+    "Between",
+    "Box",
+    "Changes",
+    "Circle",
+    "Comparison",
+    "Constant",
+    "Event",
+    "Expression",
+    "Has",
+    "In",
+    "IsNull",
+    "Kind",
+    "Like",
+    "Match",
+    "Not",
+    "Or",
+    "Point",
+    "Polygon",
+    "Predicate",
+    "Range",
+    "Region",
+    "Schema",
+    "Subscription",
+    "Truth",
+    "Value",
+    "Weighted",
+    "Within",
+]

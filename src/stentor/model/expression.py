@@ -1,0 +1,120 @@
+"""The expression tree: what the parser, the builder and the printer agree on.
+
+A leaf is a predicate on one attribute; `NOT IN`, `NOT LIKE`, `IS NOT NULL` are `Not` around one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from stentor.model.region import Region
+from stentor.model.value import Constant
+
+Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+
+#: The centre of a circle that follows its subscriber.
+HERE = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`attribute operator value`; a bare boolean attribute is `attribute = TRUE`."""
+
+    attribute: str
+    operator: Operator
+    value: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """`attribute BETWEEN low AND high`, both included."""
+
+    attribute: str
+    low: Constant
+    high: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """`attribute IN (values)`, in the order in which they were written."""
+
+    attribute: str
+    values: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    r"""`attribute LIKE pattern`: `%` any text, `_` one character, `\` makes the next one plain."""
+
+    attribute: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`attribute IS NULL`: the event does not have it."""
+
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """`has_all(attribute, words…)` or, with *every* false, `has_any(attribute, words…)`.
+
+    A word that folds to several terms asks for all of them.
+    """
+
+    attribute: str
+    words: tuple[str, ...]
+    every: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The attribute's point lies in the region (`ST_Within`, `ST_DWithin`, `ST_Contains`)."""
+
+    attribute: str
+    region: Region
+
+
+Predicate = Comparison | Between | In | Like | IsNull | Has | Within
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """`weight(predicate, weight)`; a predicate without one counts 1."""
+
+    predicate: Predicate
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """`TRUE` or `FALSE`."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """`NOT child`."""
+
+    child: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of two or more children; never directly inside another `And`."""
+
+    children: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of two or more children; never directly inside another `Or`."""
+
+    children: tuple[Expression, ...]
+
+
+Expression = Predicate | Weighted | Truth | Not | And | Or

@@ -1,0 +1,124 @@
+"""Instants as whole microseconds since 1970 UTC, read from text, `datetime` or seconds."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from stentor.errors import RecordError
+
+#: Later than every instant: the `until` of what never ends.
+NEVER = 2**63 - 1
+#: Earlier than every instant: logical time before the first record.
+BEGINNING = -(2**63)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})"
+    r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
+    r" ?(Z|[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?|[A-Za-z][A-Za-z0-9_+/-]{0,63})?",
+    re.ASCII,
+)
+
+
+def parse_timestamp(text: str) -> int:
+    """Microseconds of *text*, in its own zone or UTC where it names none; else ValueError.
+
+    >>> parse_timestamp("1970-01-01 01:00:00.5+01:00")
+    500000
+    >>> parse_timestamp("1970-01-02")
+    86400000000
+    """
+    parts = _TIMESTAMP.fullmatch(text.strip())
+    if parts is None:
+        raise ValueError(
+            f"{_short(text)} is not a timestamp; write it as 2026-11-15 12:00:00+01:00"
+        )
+    year, month, day, hour, minute, second, fraction, zone = parts.groups()
+    if fraction and len(fraction) > 6 and fraction[6:].strip("0"):
+        raise ValueError(f"{_short(text)} is finer than a microsecond; round it")
+    try:
+        moment = datetime(
+            int(year),
+            int(month),
+            int(day),
+            int(hour or 0),
+            int(minute or 0),
+            int(second or 0),
+            int((fraction or "")[:6].ljust(6, "0")),
+            tzinfo=_zone(zone),
+        )
+        return micros_of_datetime(moment)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{_short(text)} is not a timestamp: {error}") from None
+
+
+def micros_of_datetime(moment: datetime | date) -> int:
+    """Microseconds of *moment*; one without a zone is taken as UTC."""
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def format_timestamp(micros: float) -> str:
+    """*micros* in the form that the language and JSON use, in UTC.
+
+    >>> format_timestamp(0)
+    '1970-01-01T00:00:00+00:00'
+    """
+    try:
+        return (_EPOCH + timedelta(microseconds=int(micros))).isoformat()
+    except OverflowError:  # beyond the years that a calendar date can show
+        return f"{int(micros) / 1e6:g} s since 1970"
+
+
+def instant(raw: Any, field: str) -> int | None:
+    """Microseconds of a `time` or `until`: a `datetime`, an ISO text or seconds since 1970.
+
+    >>> instant(2.5, "until")
+    2500000
+    """
+    if raw is None:
+        return None
+    if isinstance(raw, (datetime, date)):
+        return micros_of_datetime(raw)
+    if isinstance(raw, str):
+        try:
+            return parse_timestamp(raw)
+        except ValueError as error:
+            raise RecordError(str(error), field=field) from None
+    if isinstance(raw, (int, float)) and not isinstance(raw, bool):
+        if math.isnan(raw) or not abs(raw) < 9e12:
+            raise RecordError(f"{raw} seconds since 1970 is no usable instant", field=field)
+        return round(raw * 1_000_000)
+    raise RecordError(
+        f"expected a timestamp text or seconds since 1970, got {type(raw).__name__}", field=field
+    )
+
+
+def _zone(name: str | None) -> tzinfo:
+    if name is None or name in ("Z", "UTC", "GMT"):
+        return UTC
+    if name[0] in "+-":
+        digits = name[1:].replace(":", "")
+        if len(digits) <= 2:
+            digits = digits.zfill(2) + "00"
+        digits = digits.ljust(6, "0")
+        offset = timedelta(
+            hours=int(digits[:2]), minutes=int(digits[2:4]), seconds=int(digits[4:6])
+        )
+        return timezone(-offset if name[0] == "-" else offset)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"no time zone {name!r}") from None
+
+
+def _short(text: str, width: int = 60) -> str:
+    return repr(text if len(text) <= width else text[:width] + "…")

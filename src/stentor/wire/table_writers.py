@@ -1,0 +1,90 @@
+"""Events and subscriptions → Arrow tables that the readers of this folder read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from stentor.language.printer import to_text
+from stentor.model import Constant, Event, Kind, Point, Range, Schema, Subscription, Value
+from stentor.wire.events import NESTED, needs_nested_form
+
+POINT: Final = pa.struct([("x", pa.float64()), ("y", pa.float64())])
+INSTANT: Final = pa.timestamp("us", "UTC")
+
+_TYPES: Final = {
+    Kind.NUMBER: pa.float64(),
+    Kind.STRING: pa.large_string(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TIMESTAMP: INSTANT,
+    Kind.POINT: POINT,
+}
+
+
+def events_to_table(events: Iterable[Event], schema: Schema) -> Any:
+    """*events* as a table: a column for each attribute that *schema* knows the kind of.
+
+    An attribute that is a range in any event is a column of structs of low and high. The
+    attributes stand in a struct column where the name of one is taken otherwise.
+    """
+    given = list(events)
+    columns = {
+        name: _column([event.attributes.get(name) for event in given], kind)
+        for name in schema
+        if (kind := schema.kind(name)) is not None
+    }
+    if needs_nested_form(columns):
+        nested = pa.StructArray.from_arrays(list(columns.values()), list(columns))
+        columns = {NESTED: nested}
+    head = {
+        "id": pa.array([event.id for event in given], pa.large_string()),
+        "until": pa.array([event.until for event in given], pa.int64()).cast(INSTANT),
+    }
+    if any(event.weights for event in given):
+        weights = [list(event.weights.items()) for event in given]
+        head["weights"] = pa.array(weights, pa.map_(pa.string(), pa.float64()))
+    return pa.table({**head, **columns})
+
+
+def subscriptions_to_table(subscriptions: Iterable[Subscription]) -> Any:
+    """*subscriptions* as a table of `id`, `expression` (its text), `at` and `until`."""
+    given = list(subscriptions)
+    return pa.table(
+        {
+            "id": pa.array([one.id for one in given], pa.large_string()),
+            "expression": pa.array([to_text(one.expression) for one in given], pa.large_string()),
+            "at": _column([one.at for one in given], Kind.POINT),
+            "until": pa.array([one.until for one in given], pa.int64()).cast(INSTANT),
+        }
+    )
+
+
+def _column(values: Sequence[Value | None], kind: Kind) -> Any:
+    of = _TYPES[kind]
+    if any(isinstance(value, Range) for value in values):
+        ends = [_ends(value) for value in values]
+        return pa.StructArray.from_arrays(
+            [_scalars([low for low, _ in ends], of), _scalars([high for _, high in ends], of)],
+            ["low", "high"],
+            mask=pa.array([value is None for value in values]),
+        )
+    if kind is Kind.POINT:
+        places = [value._asdict() if isinstance(value, Point) else None for value in values]
+        return pa.array(places, of)
+    return _scalars([_ends(value)[0] for value in values], of)
+
+
+def _ends(value: Value | None) -> tuple[Any, Any]:
+    if isinstance(value, Constant):
+        return value.value, value.value
+    return (value.low, value.high) if isinstance(value, Range) else (None, None)
+
+
+def _scalars(values: list[Any], of: Any) -> Any:
+    """*values*, doubles or strings, as an array of the type *of*."""
+    if of == INSTANT or of == pa.bool_():
+        whole = pa.array([None if value is None else int(value) for value in values], pa.int64())
+        return whole.cast(of)
+    return pa.array(values, of)

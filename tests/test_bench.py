@@ -1,0 +1,223 @@
+"""Benchmarks: tables of the promised form, measured fairly, refused where rows disagree."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from stentor import bench
+from stentor.bench import BenchOptions, BenchResult, Row, Table, Unit, encoding, scan, start
+from stentor.bench.measure import Case, measure, stopwatch
+from stentor.bench.report import show
+from stentor.encoding.columns import MatchPairs
+from stentor.errors import DisagreementError, SettingsError, StentorError
+
+
+def silent(message: str) -> None:
+    pass
+
+
+TINY = BenchOptions(size=700, repetitions=2, progress=silent)
+
+
+def constant(*values: int):
+    return lambda: (np.array(values),)
+
+
+# Measuring.
+
+
+def test_rows_take_turns():
+    order = []
+
+    def sample(name: str):
+        def take() -> float:
+            order.append(name)
+            return 1.0
+
+        return take
+
+    cases = [Case("a", sample("a")), Case("b", sample("b"))]
+    measure(cases, 3, silent, "title")
+    assert order == ["a", "b"] * 4  # the first pair warms up
+
+
+def test_seconds_are_per_item_and_the_warm_up_does_not_count():
+    times = iter([100.0, 6.0, 2.0, 4.0])
+    (row,) = measure([Case("a", lambda: next(times), items=2)], 3, silent, "title")
+    assert row.seconds == (3.0, 1.0, 2.0)
+    assert row.median == 2.0
+
+
+def test_a_cold_case_is_not_warmed_up_and_stops_after_its_most_repetitions():
+    times = iter([5.0, 6.0])
+    cases = [
+        Case("cold", lambda: next(times), cold=True, most=2),
+        Case("other", lambda: 1.0),
+    ]
+    cold, other = measure(cases, 3, silent, "title")
+    assert cold.seconds == (5.0, 6.0)
+    assert len(other.seconds) == 3
+
+
+def test_a_stopwatch_does_the_work_and_gives_the_seconds():
+    done = []
+    assert stopwatch(lambda: done.append(1))() >= 0.0
+    assert done == [1]
+
+
+def test_rows_that_disagree_are_refused_before_anything_is_measured():
+    def never() -> float:
+        raise AssertionError("measured")
+
+    cases = [
+        Case("one", never, answer=constant(1, 2)),
+        Case("no answer", lambda: 1.0),
+        Case("other", never, answer=constant(1, 3)),
+    ]
+    with pytest.raises(DisagreementError, match="'other' answers otherwise than 'one'"):
+        measure(cases, 1, silent, "title")
+
+
+@pytest.mark.parametrize("other", [(1,), (1, 2, 3), (2, 1)])
+def test_answers_of_other_length_or_order_disagree(other):
+    cases = [
+        Case("one", lambda: 1.0, answer=constant(1, 2)),
+        Case("other", lambda: 1.0, answer=constant(*other)),
+    ]
+    with pytest.raises(DisagreementError):
+        measure(cases, 1, silent, "title")
+
+
+def test_nan_agrees_with_nan():
+    cases = [Case(name, lambda: 1.0, answer=lambda: (np.array([np.nan]),)) for name in "ab"]
+    assert len(measure(cases, 1, silent, "title")) == 2
+
+
+def test_progress_tells_of_every_repetition():
+    said = []
+    measure([Case("a", lambda: 1.0)], 2, said.append, "title")
+    assert said[-2:] == ["title: repetition 1 of 2", "title: repetition 2 of 2"]
+
+
+# Results.
+
+
+def example(unit: Unit = Unit.MICROSECONDS, *, compared: bool = True) -> Table:
+    rows = (Row("slow", (4e-6, 2e-6, 3e-6)), Row("fast", (1e-6,), {"matches/event": 7.5}))
+    return Table("A title", {"seed": 1, "size": 1000}, "event", unit, rows, compared)
+
+
+def test_ratios_are_of_medians_against_the_first_row():
+    table = example()
+    assert [table.ratio(row) for row in table.rows] == [1.0, pytest.approx(3.0)]
+
+
+def test_json_holds_the_workload_the_unit_the_spread_and_the_figures():
+    result = BenchResult("scan", (example(),), {"cores": 2})
+    read = json.loads(json.dumps(result.to_dict()))
+    assert read["subject"] == "scan"
+    (table,) = read["tables"]
+    assert table["workload"] == {"seed": 1, "size": 1000}
+    assert table["unit"] == "µs/event"
+    slow, fast = table["rows"]
+    assert (slow["median"], slow["low"], slow["high"]) == pytest.approx((3.0, 2.0, 4.0))
+    assert slow["repetitions"] == 3
+    assert fast["ratio"] == pytest.approx(3.0)
+    assert fast["matches/event"] == 7.5
+
+
+def test_a_rate_is_the_inverse_of_a_time():
+    table = example(Unit.RATE)
+    assert table.per == "event/s"
+    assert table.median(table.rows[1]) == pytest.approx(1e6)
+    assert table.spread(table.rows[0]) == pytest.approx((250_000, 500_000))
+
+
+def test_rows_that_are_not_compared_have_no_ratio():
+    (slow, _) = example(compared=False).to_dict()["rows"]
+    assert "ratio" not in slow
+    assert "ratio" not in shown(example(compared=False))
+
+
+def shown(table: Table) -> str:
+    stream = io.StringIO()
+    result = BenchResult("scan", (table,), {"cores": 2})
+    show(result, Console(file=stream, width=120))
+    return stream.getvalue()
+
+
+def test_what_is_shown_has_workload_median_spread_ratio_and_machine():
+    text = shown(example())
+    for part in ("A title", "seed 1 · size 1,000", "µs/event", "2–4", "3×", "7.5", "cores 2"):
+        assert part in text
+
+
+# Subjects.
+
+
+def test_an_unknown_subject_is_refused_with_the_nearest_name():
+    with pytest.raises(SettingsError, match="did you mean 'scan'"):
+        bench.run("scam", TINY)
+
+
+@pytest.mark.parametrize("options", [BenchOptions(size=0), BenchOptions(repetitions=0)])
+def test_nothing_to_measure_is_refused(options):
+    with pytest.raises(SettingsError):
+        bench.run("scan", options)
+
+
+def test_every_subject_can_be_imported():
+    assert {name: subject.tables for name, subject in bench.SUBJECTS.items()} == {
+        "scan": scan.tables,
+        "encoding": encoding.tables,
+        "start": start.tables,
+    }
+
+
+def test_the_scan_subject_compares_both_workloads():
+    result = bench.run("scan", TINY)
+    assert len(result.tables) == 2
+    for table in result.tables:
+        assert table.workload["subscriptions"] == 700
+        names = [row.name for row in table.rows]
+        assert names == ["row loop (plain)", "block kernel, 1 thread", "block kernel, 2 threads"]
+        one, two = table.rows[1:]
+        assert one.figures["matches/event"] == two.figures["matches/event"]
+        assert one.figures["bytes/subscription"] > 0
+        assert one.figures["built/s"] > 0
+        assert all(len(row.seconds) == 2 for row in table.rows)
+
+
+def test_a_scan_that_loses_a_match_is_refused(monkeypatch):
+    match = scan.Scan.match
+
+    def losing(self, events, *, threads=1):
+        pairs = match(self, events, threads=threads)
+        return MatchPairs(np.zeros_like(pairs.starts), pairs.rows[:0])
+
+    monkeypatch.setattr(scan.Scan, "match", losing)
+    with pytest.raises(DisagreementError):
+        bench.run("scan", BenchOptions(size=60_000, repetitions=1, progress=silent))
+
+
+def test_the_encoding_subject_compares_texts_tables_and_events():
+    result = bench.run("encoding", BenchOptions(size=40, repetitions=1, progress=silent))
+    few, new, structured, events = result.tables
+    assert [row.name for row in few.rows[:2]] == [row.name for row in new.rows]
+    assert [row.name for row in structured.rows] == ["texts", "Arrow table of constants"]
+    assert [row.name for row in events.rows] == ["dicts, one by one", "Arrow table"]
+    assert all(table.unit is Unit.RATE for table in result.tables)
+
+
+def test_a_process_that_fails_is_told_with_what_it_said(tmp_path):
+    with pytest.raises(StentorError, match="ZeroDivisionError"):
+        start._until_done("1 / 0", tmp_path)
+
+
+def test_a_process_is_timed_until_its_program_is_done(tmp_path):
+    assert start._until_done(start.IMPORT, tmp_path) > 0.0
