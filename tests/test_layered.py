@@ -169,7 +169,9 @@ def assert_equal_indexes(one, other):
     assert_same(one.columns_of(standing[::-1]), other.columns_of(standing[::-1]))
     every = np.arange(other.count)
     np.testing.assert_array_equal(one.until(every), other.until(every))
-    for row in range(other.count):
+    rows = np.arange(other.count)
+    np.testing.assert_array_equal(one.until(rows), other.until(rows))
+    for row in rows.tolist():
         assert one.stands(row) == other.stands(row)
     for row in standing.tolist():
         assert one.position(row) == other.position(row)

@@ -180,7 +180,7 @@ def test_many_ways_to_write_it_have_one_text(text, canonical):
 
 def test_the_deepest_tree_that_is_read_can_be_written_and_read_again():
     texts = [
-        "NOT " * 99 + "weight(a NOT IN (1), 2)",
+        "NOT " * 98 + "weight(a NOT IN (1), 2)",
         "a OR b AND (" * 49 + "c" + ")" * 49,
         "NOT (a OR " * 49 + "c" + ")" * 49,
         "(" * 100 + "a" + ")" * 100,

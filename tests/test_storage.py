@@ -110,9 +110,22 @@ def test_several_folders_are_replaced_together(tmp_path):
     for value in (1, 2):
         with new_folder(tmp_path / "x") as fresh:
             saved(fresh / "one", value)
-            saved(fresh / "other", -value)
+            saved(fresh, 10 * value)
+            saved(fresh / "two" / "three", -value)
+    assert value_in(tmp_path / "x") == 20
     assert value_in(tmp_path / "x" / "one") == 2
-    assert value_in(tmp_path / "x" / "other") == -2
+    assert value_in(tmp_path / "x" / "two" / "three") == -2
+
+
+def test_a_folder_within_one_that_was_cut_off_is_found(tmp_path):
+    with new_folder(tmp_path / "x") as fresh:
+        saved(fresh / "one", 1)
+    (tmp_path / "x").rename(tmp_path / ".x.previous")
+    assert value_in(tmp_path / "x" / "one") == 1
+    saved(tmp_path / "x", 2)
+    assert value_in(tmp_path / "x") == 2
+    with pytest.raises(FolderError, match="no folder"):
+        value_in(tmp_path / "x" / "one")
 
 
 class Crash(BaseException):

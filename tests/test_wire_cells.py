@@ -14,7 +14,7 @@ from stentor.model import Kind
 from stentor.wire.cells.arrays import cells_of, one_array
 from stentor.wire.cells.layout import reasons_by_row
 from stentor.wire.cells.plain import plain_cells
-from stentor.wire.fields import EARLIEST, LATEST
+from stentor.model.time import EARLIEST, LATEST
 from stentor.wire.limits import RecordLimits
 
 
@@ -342,6 +342,7 @@ def test_a_column_of_nulls_is_missing_whatever_its_type():
         pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
         pa.array([{"x": "a", "y": "b"}]),
         pa.array([{"type": "Point", "coordinates": "0 0"}]),
+        pa.array([{"type": 5, "coordinates": [0.0, 0.0]}]),
     ],
     ids=lambda array: str(array.type),
 )

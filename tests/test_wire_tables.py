@@ -70,6 +70,15 @@ def test_a_bad_row_that_has_no_python_form_is_still_told():
     assert '"id": "a"' in batch.rejected[0].raw
 
 
+def test_bad_rows_are_taken_out_of_columns_that_arrow_cannot_take_from():
+    views = pa.array(["a", "b", "c", "d", "e"], pa.string_view())
+    ids = pa.array(["a", "b", "", "d", ""])
+    batch = read(pa.table({"id": ids, "text": views, "n": [1, 2**53 + 1, 3, 4, 5]}))
+    assert batch.ids.to_pylist() == ["a", "d"]
+    assert bytes(batch.columns.string_bytes) == b"ad"
+    assert len(read(pa.table({"id": ["", ""], "text": views[:2]})).ids) == 0
+
+
 # Reserved columns
 
 

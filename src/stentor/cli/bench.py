@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
+from rich.console import Console
+
+from stentor.bench import SUBJECTS, BenchOptions, run
+from stentor.bench.report import show
 
 
 def command(
-    subject: Annotated[str, typer.Argument(help="What to measure; `list` lists the subjects.")],
-    size: Annotated[int | None, typer.Option(min=1, help="How many subscriptions.")] = None,
-    repeat: Annotated[int | None, typer.Option(min=1, help="How many rounds.")] = None,
+    subject: Annotated[
+        str, typer.Argument(help=f"What to measure: {', '.join(SUBJECTS)}.", show_default=False)
+    ],
+    size: Annotated[
+        int | None, typer.Option(min=1, help="How many subscriptions; each subject has its own.")
+    ] = None,
+    repetitions: Annotated[int, typer.Option(min=1, help="How many rounds.")] = 5,
     seed: Annotated[int, typer.Option(help="Of the generated workload.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Give the result as JSON.")] = False,
 ) -> None:
@@ -18,4 +27,8 @@ def command(
 
         stentor bench scan --size 1000000
     """
-    raise NotImplementedError
+    result = run(subject, BenchOptions(size, repetitions, seed))
+    if as_json:
+        print(json.dumps(result.to_dict()))
+    else:
+        show(result, Console(highlight=False))

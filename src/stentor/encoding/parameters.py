@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,14 +13,12 @@ from stentor.encoding.slots import in_slot
 from stentor.encoding.template import Template, compile_template
 from stentor.errors import ExpressionError, SettingsError, StentorError
 from stentor.language.admit import admit
-from stentor.language.limits import DEFAULT_LIMITS, Limits
 from stentor.language.constants import constant_of
+from stentor.language.lexer import parameter_places
+from stentor.language.limits import DEFAULT_LIMITS, Limits
 from stentor.language.parser import parse
 from stentor.language.printer import constant_text
 from stentor.model import Expression, Schema
-
-# A parameter, or a string or a quoted name, in which a colon is only a colon.
-_PARAMETER = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|:([A-Za-z_]\w*)")
 
 
 class ParameterEncoder:
@@ -35,8 +32,8 @@ class ParameterEncoder:
         self._expression = expression
         self._schema = schema
         self._limits = limits
-        found = (one.group(1) for one in _PARAMETER.finditer(expression))
-        self.names = list(dict.fromkeys(name for name in found if name))
+        places = parameter_places(expression)
+        self.names = list(dict.fromkeys(expression[start + 1 : stop] for start, stop in places))
         """The parameters, in the order in which they first occur."""
 
     def encode(self, values: Mapping[str, Any], asked: Asked) -> Encoded:
@@ -103,10 +100,9 @@ class ParameterEncoder:
 def _split(expression: str) -> list[str]:
     """*expression* cut so that every second part is a parameter."""
     parts, last = [], 0
-    for found in _PARAMETER.finditer(expression):
-        if found.group(1):
-            parts += [expression[last : found.start()], found.group()]
-            last = found.end()
+    for start, stop in parameter_places(expression):
+        parts += [expression[last:start], expression[start:stop]]
+        last = stop
     return [*parts, expression[last:]]
 
 

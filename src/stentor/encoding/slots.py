@@ -72,7 +72,7 @@ def take_apart(text: str) -> Shaped | None:
         for part in parts[1::2]:
             if part[0] == "'":
                 constants.append(part[1:-1])
-            elif len(part) > _SAFE_DIGITS:
+            elif len(part) > _SAFE_DIGITS and part.isdigit():
                 return None
             else:
                 constants.append(float(part))

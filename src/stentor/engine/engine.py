@@ -33,9 +33,9 @@ from stentor.language.builder import Built
 from stentor.language.parser import parse
 from stentor.model import Changes, Event, Expression, Schema, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
-from stentor.model.time import NEVER
+from stentor.model.time import NEVER, instant
 from stentor.wire.events import event_from_dict, learn_event
-from stentor.wire.fields import id_of, moment, position_of
+from stentor.wire.fields import id_of, position_of
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 from stentor.wire.records import subscription_to_dict
 
@@ -67,7 +67,9 @@ class Engine:
         clock: Callable[[], float] | None = _time.time,
         threads: int = 1,
     ) -> None:
-        self.schema = Schema.declare(schema) if isinstance(schema, Mapping) else schema or Schema()
+        if schema is None:
+            schema = Schema()
+        self.schema = schema if isinstance(schema, Schema) else Schema.declare(schema)
         self.limits = limits
         self.threads = threads
         self._clock = clock
@@ -101,20 +103,20 @@ class Engine:
                 NeverMatchesWarning,
                 stacklevel=2,
             )
-        subscription = Subscription(id, tree, place, moment(until, "until"))
-        changes: Changes = self._one(Subscribe(subscription, moment(time, "time")))
+        subscription = Subscription(id, tree, place, instant(until, "until"))
+        changes: Changes = self._one(Subscribe(subscription, instant(time, "time")))
         return changes
 
     def unsubscribe(self, id: str, *, time: When = None) -> None:
         """Let *id* want nothing any more; an UnknownIdError where it wanted nothing before."""
-        self._one(Unsubscribe(id_of(id), moment(time, "time")))
+        self._one(Unsubscribe(id_of(id), instant(time, "time")))
 
     def move(self, id: str, at: Any, *, time: When = None) -> Changes:
         """Put the subscriber *id* at another place; how its answer among live events changed."""
         place = position_of(at, plane=self.schema.plane)
         if place is None:
             raise SettingsError("a move says where to: (longitude, latitude)")
-        changes: Changes = self._one(Move(id_of(id), place, moment(time, "time")))
+        changes: Changes = self._one(Move(id_of(id), place, instant(time, "time")))
         return changes
 
     def publish(
@@ -122,7 +124,7 @@ class Engine:
     ) -> list[str]:
         """The ids of those who want *event*, sorted; with an *until* it stays live till then."""
         taken = self._event(event, until)
-        wanted_by: list[str] = self._one(Publish(taken, moment(time, "time")))
+        wanted_by: list[str] = self._one(Publish(taken, instant(time, "time")))
         return wanted_by
 
     # Many records at a time.
@@ -271,7 +273,7 @@ class Engine:
             event = event_from_dict(event, self.schema, self.limits)
         if until is None:
             return event
-        return Event(event.id, event.attributes, event.weights, moment(until, "until"))
+        return Event(event.id, event.attributes, event.weights, instant(until, "until"))
 
     def _now(self) -> int | None:
         """The clock's time in microseconds; None where there is no clock."""

@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_PARTIAL = re.compile(r"\..+\.[0-9a-f]{16}\.partial")
 
 
 @contextmanager
@@ -28,9 +31,14 @@ def replacing(folder: Path, *, may_replace: Callable[[Path], None]) -> Iterator[
     """A new folder to be filled in the `with` block; it takes the place of *folder* at its end.
 
     Where the block raises, *folder* stays as it was. *may_replace* is called with a folder that
-    exists already and raises where it must not go.
+    exists already and raises where it must not go. Within another such block there is nothing to
+    replace yet: *folder* is filled where it is.
     """
     folder = folder.resolve()
+    if any(_PARTIAL.fullmatch(part) for part in folder.parts):
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+        return
     if current(folder).exists():
         may_replace(current(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -45,10 +53,17 @@ def replacing(folder: Path, *, may_replace: Callable[[Path], None]) -> Iterator[
 
 
 def current(folder: Path) -> Path:
-    """Where the content of *folder* stands, even where a writer was cut off between two renames."""
+    """Where the content of *folder* stands.
+
+    Elsewhere only where a writer was cut off between two renames of it or of a folder around it.
+    """
     folder = folder.resolve()
-    previous = _previous(folder)
-    return previous if not folder.exists() and previous.exists() else folder
+    for whole in (folder, *folder.parents):
+        if whole.exists():
+            break
+        if _previous(whole).exists():
+            return _previous(whole) / folder.relative_to(whole)
+    return folder
 
 
 def sync(path: Path) -> None:

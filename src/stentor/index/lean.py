@@ -22,14 +22,15 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 
 def kernel_part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The same for what only kernels call: without the wrapper for Python it compiles twice as
-    fast."""
+    """The same for what only kernels call: without a way in from Python it compiles faster."""
     return _with_options(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def kernel_inline(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A part that is copied into each kernel that calls it: handing a few dozen arrays over takes
-    longer than testing a predicate."""
+    """A part that is copied into each kernel that calls it.
+
+    Handing a few dozen arrays over takes longer than testing a predicate.
+    """
     return _with_options(
         function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
     )

@@ -81,7 +81,8 @@ def write_arrays(
 def new_folder(folder: Path) -> AbstractContextManager[Path]:
     """A new folder to be filled in a `with` block; at its end it takes the place of *folder*.
 
-    For what consists of several folders of arrays, to be replaced together.
+    For what consists of several folders of arrays, to be replaced together; `write_arrays` may
+    write into the new folder itself and into folders in it, in any order.
     """
     return replacing(folder, may_replace=_refuse_foreign)
 

@@ -8,14 +8,10 @@ from typing import Any
 
 from stentor.errors import ExpressionError, RecordError, TypeConflictError
 from stentor.model.kind import Kind
-from stentor.model.time import parse_timestamp
 from stentor.model.value import Constant, timestamp, value_of
 
 TRUE = Constant(Kind.BOOLEAN, 1.0)
 FALSE = Constant(Kind.BOOLEAN, 0.0)
-
-_FIRST_INSTANT = parse_timestamp("0001-01-01 00:00:00")
-_LAST_INSTANT = parse_timestamp("9999-12-31 23:59:59.999999")
 
 
 def constant_of(raw: Any, name: str | None = None) -> Constant:
@@ -45,8 +41,6 @@ def timestamp_constant(raw: str | date) -> Constant:
         micros = timestamp(raw)
     except RecordError as error:
         raise ExpressionError(str(error)) from None
-    if not _FIRST_INSTANT <= micros <= _LAST_INSTANT:
-        raise ExpressionError(f"{str(raw)[:60]!r} is outside the years 1 to 9999 of UTC")
     return Constant(Kind.TIMESTAMP, micros)
 
 

@@ -184,27 +184,26 @@ class Cursor:
         return constant
 
     def attribute(self) -> str:
-        """The attribute that is named here, which a declared schema has."""
+        """The attribute that is named here."""
         token = self.tokens[self.at]
         if is_plain_name(token):
-            name = token
-        elif token[:1] == "`":
-            try:
-                name = unquote_name(token)
-            except ExpressionError as error:
-                raise self.placed(error, self.at) from None
-        else:
+            return self.known(token)
+        if token[:1] != "`":
             raise self.placed(mistakes.no_attribute(token), self.at)
-        if self.schema is not None:
-            self._check_known(name, self.schema)
-        self.at += 1
-        return name
+        try:
+            return self.known(unquote_name(token))
+        except ExpressionError as error:
+            raise self.placed(error, self.at) from None
 
-    def _check_known(self, name: str, schema: Schema) -> None:
-        if schema.declared and name not in schema:
+    def known(self, name: str) -> str:
+        """The attribute *name*, whose token stands here; a declared schema has it."""
+        schema = self.schema
+        if schema is not None and schema.declared and name not in schema:
             nearest = schema.nearest(name)
             unknown = UnknownAttributeError(
                 f"no attribute {name[:60]!r} in this schema",
                 hint=f"did you mean {nearest!r}?" if nearest else None,
             )
             raise self.placed(unknown, self.at)
+        self.at += 1
+        return name

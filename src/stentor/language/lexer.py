@@ -13,18 +13,21 @@ from itertools import product
 END = ""
 
 # Each branch also takes its own broken form whole (an unclosed string to the end of the text, 12ab
-# as one number): one clear error instead of several odd ones, and no character is read twice.
+# as one number): one clear error instead of several odd ones. The commonest come first.
 _TOKEN = re.compile(
     r"""
     [ \t\n\f\r\v\xa0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]*+    # what Spark takes as space
     (?:(
-        [rR](?: '[^']*+'? | "[^"]*+"? )           # raw string
-      | [^\W\d]\w*+                               # name, keyword or function
+        [a-qs-zA-QS-Z_]\w*+                       # name, keyword or function, but see r below
       | [(),]
+      | '[^'\\]*+'(?!')
+      | [<>=](?![<>=])
       | (?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w.])
       | \.?[0-9][\w.]*+                           # not a number, but meant as one
       | '(?: [^'\\]++ | \\.? | '' )*+'?
       | "(?: [^"\\]++ | \\.? | "" )*+"?
+      | [rR](?: '[^']*+'? | "[^"]*+"? )           # raw string
+      | [^\W\d]\w*+                               # name that begins with r, or beyond A to Z
       | `(?: [^`]++ | `` )*+`?                    # quoted name
       | <=> | [<>=!]= | <> | =[<>] | && | \|\| | :: | -- | /\*
       | :[A-Za-z_][A-Za-z0-9_]*+                  # parameter

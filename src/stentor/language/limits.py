@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from stentor.errors import SettingsError
+from stentor.errors import ExpressionError, LimitError, SettingsError
 from stentor.model.expression import And, Expression, Not, Or
 
 #: Comparing, hashing or printing a tree takes a few of Python's 1,000 stack frames per level.
@@ -52,6 +52,25 @@ class Limits:
 
 #: What `parse` allows where nothing else is said.
 DEFAULT_LIMITS = Limits()
+
+
+def check_text(text: str, limit: int) -> None:
+    """Refuse what is not a text of at most *limit* bytes as UTF-8."""
+    if not isinstance(text, str):
+        raise ExpressionError(f"an expression is a text, got {type(text).__name__}")
+    size = len(text)
+    if size <= limit and not text.isascii():
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError as error:
+            raise ExpressionError(
+                "half of a surrogate pair has no UTF-8 form",
+                text=text,
+                start=error.start,
+                stop=error.end,
+            ) from None
+    if size > limit:
+        raise LimitError(f"the expression has {size:,} bytes or more; the limit is {limit:,}")
 
 
 def tree_depth(expression: Expression) -> int:

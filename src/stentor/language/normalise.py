@@ -12,10 +12,11 @@ from stentor.errors import LimitError
 from stentor.language.absorb import without_absorbed
 from stentor.language.conditions import Condition
 from stentor.language.evaluate import Alternative
-from stentor.language.limits import Limits
+from stentor.language.limits import Limits, tree_depth
 from stentor.language.negation import All, Literal, Positive, Some, push_inward
 from stentor.language.simplify import simplify
-from stentor.model import And, Expression, Not, Or
+from stentor.language.uses import predicates_of
+from stentor.model import Expression, Has, In, Like, Polygon, Within
 
 Conditions = tuple[Condition, ...]
 
@@ -48,22 +49,24 @@ def normalise(expression: Expression, limits: Limits | None = None) -> NormalFor
 
 def check_size(expression: Expression, limits: Limits) -> None:
     """Refuse a tree (from a builder, say) that is deeper or larger than *limits* allow."""
-    predicates = 0
-    stack: list[tuple[Expression, int]] = [(expression, 1)]
-    while stack:
-        node, depth = stack.pop()
-        if depth > limits.depth:
-            raise LimitError(f"the expression is nested deeper than {limits.depth} levels")
-        if isinstance(node, Not):
-            stack.append((node.child, depth + 1))
-        elif isinstance(node, (And, Or)):
-            stack += [(child, depth + 1) for child in node.children]
-        else:
-            predicates += 1
-    if predicates > limits.predicates:
-        raise LimitError(
-            f"the expression has {predicates:,} predicates; the limit is {limits.predicates:,}"
-        )
+    _check("levels of nesting", tree_depth(expression), limits.depth)
+    predicates = list(predicates_of(expression))
+    _check("predicates", len(predicates), limits.predicates)
+    for predicate in predicates:
+        match predicate:
+            case In(_, values):
+                _check("values in a list", len(values), limits.list_length)
+            case Like(_, pattern):
+                _check("characters in a pattern", len(pattern), limits.pattern_length)
+            case Has(_, words, _):
+                _check("words", len(words), limits.words)
+            case Within(_, Polygon(rings)):
+                _check("points in a polygon", sum(map(len, rings)), limits.polygon_points)
+
+
+def _check(what: str, found: int, limit: int) -> None:
+    if found > limit:
+        raise LimitError(f"the expression has {found:,} {what}; the limit is {limit:,}")
 
 
 def expand(positive: Positive) -> list[Alternative]:

@@ -24,14 +24,14 @@ def read_number(token: str) -> float:
     stentor.errors.ExpressionError: 9007199254740993 is an integer that a double cannot hold; \
 send it as a string, or round it yourself
     """
+    if not token.isascii() or "_" in token:  # digits to Python, not to SQL
+        raise _no_number(token)
     if token.isdigit():
         return float(token) if len(token) <= _EXACT_DIGITS else _read_long_integer(token)
     try:
         double = float(token)
     except ValueError:
         raise _no_number(token) from None
-    if "_" in token:  # Python's own digit separator, not SQL's
-        raise _no_number(token)
     if math.isinf(double):
         raise ExpressionError(
             f"{_short(token)} is beyond the largest double, 1.7976931348623157e308"

@@ -11,7 +11,7 @@ from stentor.language.constants import TRUE
 from stentor.language.cursor import LiteralHook
 from stentor.language.functions import NAMES, PREDICATES, take
 from stentor.language.lexer import END, RESERVED, is_plain_name
-from stentor.language.limits import DEFAULT_LIMITS, Limits, tree_depth
+from stentor.language.limits import DEFAULT_LIMITS, Limits, check_text, tree_depth
 from stentor.language.predicates import PredicateCursor
 from stentor.language.strings import is_string
 from stentor.model.expression import Expression, Has, Not, Operator, Truth
@@ -47,7 +47,7 @@ def parse(
     Comparison(attribute='price', operator='<', value=Constant(kind=<Kind.NUMBER: 'number'>, \
 value=3300.0))
     """
-    _check_size(text, limits.bytes)
+    check_text(text, limits.bytes)
     parser = _Parser(text, schema, limits, parameters, literal)
     expression = parser.expression(0)
     if parser.tokens[parser.at] != END:
@@ -55,24 +55,6 @@ value=3300.0))
     if 2 * parser.deepest + 2 > limits.depth:  # a group is at most an AND inside an OR
         parser.check_depth(expression)
     return expression
-
-
-def _check_size(text: str, limit: int) -> None:
-    if not isinstance(text, str):
-        raise ExpressionError(f"an expression is a text, got {type(text).__name__}")
-    size = len(text)
-    if size <= limit and not text.isascii():
-        try:
-            size = len(text.encode())
-        except UnicodeEncodeError as error:
-            raise ExpressionError(
-                "half of a surrogate pair has no UTF-8 form",
-                text=text,
-                start=error.start,
-                stop=error.end,
-            ) from None
-    if size > limit:
-        raise LimitError(f"the expression has {size:,} bytes or more; the limit is {limit:,}")
 
 
 class _Parser(PredicateCursor):
@@ -166,14 +148,16 @@ class _Parser(PredicateCursor):
         token = self.tokens[start]
         following = self.tokens[start + 1]
         operator = _OPERATORS.get(following)
-        if operator is None and is_plain_name(token):
-            if following == "(":
+        if is_plain_name(token):
+            if operator is None and following == "(":
                 return self.call(token, depth)
-            if is_string(following):  # TIMESTAMP '…'
+            if operator is None and is_string(following):  # TIMESTAMP '…'
                 return self.turned_comparison()
-        elif not is_plain_name(token) and token[:1] != "`":
+            attribute = self.known(token)
+        elif token[:1] == "`":
+            attribute = self.attribute()
+        else:
             return self.turned_comparison()
-        attribute = self.attribute()
         if operator is not None:
             self.at = start + 2
             return self.comparison(attribute, operator, self.constant(), start, start + 2)

@@ -153,9 +153,11 @@ class PredicateCursor(Cursor):
         """Note that the predicate from *start* to here takes *attribute* as a *kind*."""
         known = self.uses.get(attribute)
         if known is None:
-            declared = None if self.schema is None else self.schema.kind(attribute)
-            if declared is not None and declared is not kind:
-                raise self.conflict(attribute, kind, start, declared, "the schema")
+            if self.schema is not None:
+                declared = self.schema.kind(attribute)
+                if declared is not None and declared is not kind:
+                    where = self.schema.where(attribute)
+                    raise self.conflict(attribute, kind, start, declared, where)
             self.uses[attribute] = kind, start, self.at
         elif known[0] is not kind:
             other, first_start, first_stop = known

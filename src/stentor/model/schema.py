@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from stentor.errors import SettingsError, TypeConflictError
+from stentor.errors import RecordError, SettingsError, TypeConflictError
 from stentor.model.kind import Kind
+
+#: A learned schema takes in no more names: strangers must not fill the memory.
+MOST_ATTRIBUTES = 100_000
 
 
 class Use(NamedTuple):
@@ -79,6 +82,11 @@ class Schema:
         known = self._attributes.get(name)
         return known.kind if known else None
 
+    def where(self, name: str) -> str:
+        """Where the kind of *name* was first said, for messages."""
+        known = self._attributes.get(name)
+        return known.where if known else "nowhere"
+
     def code(self, name: str) -> int:
         """The code of *name*, −1 where it is not known."""
         known = self._attributes.get(name)
@@ -106,6 +114,11 @@ class Schema:
             is_open = known is None or known.kind is None
             if is_open and (use.name not in new or new[use.name].kind is None):
                 new[use.name] = use
+        if new and len(self._attributes) + len(new) > MOST_ATTRIBUTES:
+            raise RecordError(
+                f"the schema would have more than {MOST_ATTRIBUTES:,} attributes; declare those "
+                "that matter, and others are ignored"
+            )
         for use in new.values():
             known = self._attributes.get(use.name)
             if known is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
@@ -74,7 +73,7 @@ def format_timestamp(micros: float) -> str:
     """
     try:
         return (_EPOCH + timedelta(microseconds=int(micros))).isoformat()
-    except OverflowError:  # beyond the years that a calendar date can show
+    except OverflowError:  # before the beginning of time, or never
         return f"{int(micros) / 1e6:g} s since 1970"
 
 
@@ -83,23 +82,37 @@ def instant(raw: Any, field: str) -> int | None:
 
     >>> instant(2.5, "until")
     2500000
+    >>> instant(1_700_000_000_000, "until")
+    Traceback (most recent call last):
+    stentor.errors.RecordError: until: 1700000000000 seconds since 1970 is not in the years 1 to \
+9999; divide milliseconds by 1,000
     """
     if raw is None:
         return None
-    if isinstance(raw, (datetime, date)):
-        return micros_of_datetime(raw)
-    if isinstance(raw, str):
+    if isinstance(raw, (int, float)) and not isinstance(raw, bool):
+        if not abs(raw) <= LATEST // 1_000_000:  # nor is NaN
+            shown = "that many" if isinstance(raw, int) and raw.bit_length() > 256 else raw
+            raise RecordError(
+                f"{shown} seconds since 1970 is not in the years 1 to 9999; "
+                "divide milliseconds by 1,000",
+                field=field,
+            )
+        micros = round(raw * 1_000_000)
+    elif isinstance(raw, (datetime, date)):
+        micros = micros_of_datetime(raw)
+    elif isinstance(raw, str):
         try:
-            return parse_timestamp(raw)
+            micros = parse_timestamp(raw)
         except ValueError as error:
             raise RecordError(str(error), field=field) from None
-    if isinstance(raw, (int, float)) and not isinstance(raw, bool):
-        if math.isnan(raw) or not abs(raw) < 9e12:
-            raise RecordError(f"{raw} seconds since 1970 is no usable instant", field=field)
-        return round(raw * 1_000_000)
-    raise RecordError(
-        f"expected a timestamp text or seconds since 1970, got {type(raw).__name__}", field=field
-    )
+    else:
+        raise RecordError(
+            f"expected a timestamp text or seconds since 1970, got {type(raw).__name__}",
+            field=field,
+        )
+    if not EARLIEST <= micros <= LATEST:
+        raise RecordError(f"{raw} is not in the years 1 to 9999", field=field)
+    return micros
 
 
 def _zone(name: str | None) -> tzinfo:
@@ -122,3 +135,8 @@ def _zone(name: str | None) -> tzinfo:
 
 def _short(text: str, width: int = 60) -> str:
     return repr(text if len(text) <= width else text[:width] + "…")
+
+
+#: The first and the last instant that have a text: the years 1 to 9999.
+EARLIEST = parse_timestamp("0001-01-01")
+LATEST = parse_timestamp("9999-12-31 23:59:59.999999")

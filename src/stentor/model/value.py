@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from stentor.errors import RecordError
 from stentor.model.kind import Kind
-from stentor.model.time import micros_of_datetime, parse_timestamp
+from stentor.model.time import EARLIEST, LATEST, micros_of_datetime, parse_timestamp
 
 
 class Constant(NamedTuple):
@@ -41,6 +41,9 @@ class Point(NamedTuple):
 
 
 Value = Constant | Range | Point
+
+#: What objects call the coordinates of a place.
+_PLACES = (("lon", "lat"), ("longitude", "latitude"), ("x", "y"))
 
 
 def number(value: int | float, field: str | None = None) -> float:
@@ -100,8 +103,8 @@ def value_of(
 ) -> Value | None:
     """The value that *raw* (a plain Python or JSON value) stands for; None where it is missing.
 
-    *kind* is what the schema already knows of the attribute: it turns a string or a number into a
-    timestamp where one is expected.
+    *kind* is what the schema already knows of the attribute: it turns a string into a timestamp
+    where one is expected.
 
     >>> value_of(299)
     Constant(kind=<Kind.NUMBER: 'number'>, value=299.0)
@@ -133,7 +136,8 @@ def _scalar(raw: Any, kind: Kind | None, field: str | None) -> Constant | None:
     if isinstance(raw, (datetime, date)):
         return Constant(Kind.TIMESTAMP, timestamp(raw, field))
     if isinstance(raw, Decimal):
-        raw = int(raw) if raw.is_finite() and raw == raw.to_integral_value() else float(raw)
+        is_whole = raw.is_finite() and raw.adjusted() < 400 and raw == raw.to_integral_value()
+        raw = int(raw) if is_whole else float(raw)
     if hasattr(raw, "item") and not isinstance(raw, (int, float)):
         return _scalar(raw.item(), kind, field)  # a NumPy scalar
     if isinstance(raw, (int, float)):
@@ -154,6 +158,8 @@ def timestamp(raw: str | datetime | date, field: str | None = None) -> float:
         micros = parse_timestamp(raw) if isinstance(raw, str) else micros_of_datetime(raw)
     except ValueError as error:
         raise RecordError(str(error), field=field) from None
+    if not EARLIEST <= micros <= LATEST:
+        raise RecordError(f"{str(raw)[:60]!r} is outside the years 1 to 9999 of UTC", field=field)
     if int(float(micros)) != micros:
         raise RecordError(
             f"{raw} is finer than a double can hold so far from 1970; round it to seconds",
@@ -170,6 +176,9 @@ def _value_of_object(
         if len(coordinates) not in (2, 3):  # GeoJSON allows an altitude, which is not used
             raise RecordError("a GeoJSON Point has two coordinates", field=field)
         return point(coordinates[0], coordinates[1], plane=plane, field=field)
+    for x, y in _PLACES:
+        if set(raw) == {x, y}:
+            return point(raw[x], raw[y], plane=plane, field=field)
     if set(raw) == {"low", "high"}:
         low, high = (_scalar(raw[end], kind, field) for end in ("low", "high"))
         if low is None or high is None:
@@ -184,7 +193,8 @@ def _value_of_object(
             raise RecordError(f"its low end {raw['low']} is above its {raw['high']}", field=field)
         return Range(low.kind, float(low.value), float(high.value))
     raise RecordError(
-        "an object here is a GeoJSON Point or a range {\"low\": …, \"high\": …}; "
+        "an object here is a GeoJSON Point, {\"lon\": …, \"lat\": …} or a range "
+        "{\"low\": …, \"high\": …}; "
         "flatten other nested objects into attributes of their own",
         field=field,
     )

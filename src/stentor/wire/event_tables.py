@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from stentor.encoding.columns import EventColumns, Int64
@@ -22,7 +21,7 @@ from stentor.wire.cells.strings import string_array
 from stentor.wire.cells.times import filled
 from stentor.wire.cells.weights import encode_weights
 from stentor.wire.events import is_wanted
-from stentor.wire.frames import as_table, rejected_row
+from stentor.wire.frames import as_table, rejected_row, take_rows
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 from stentor.wire.rejected import Rejected
 from stentor.wire.table_fields import TableFields, read_fields
@@ -63,7 +62,7 @@ def events_from_table(
     reasons = reasons_by_row([*fields.problems, *_other_ops(fields.op)])
     if reasons:
         rows = np.delete(rows, list(reasons))
-        fields = read_fields(table.take(pa.array(rows)), schema, limits)
+        fields = read_fields(take_rows(table, rows), schema, limits)
     _learn(fields, schema)
     seq, has_seq = fields.seq
     columns = assemble(

@@ -13,14 +13,13 @@ from typing import Any, Final
 from stentor.errors import RecordError
 from stentor.model import Event, Kind, Point, Range, Schema, Value
 from stentor.model.schema import Use
-from stentor.model.time import format_timestamp
+from stentor.model.time import format_timestamp, instant
 from stentor.model.value import kind_of, value_of
 from stentor.wire.fields import (
     Raw,
     check_fields,
     check_object,
     id_of,
-    moment,
     moment_text,
     name_of,
     shown,
@@ -48,7 +47,7 @@ def event_from_dict(
     weights={'price': 2.0}, until=None)
     """
     given = _attributes(check_object(raw, "an event"))
-    _check_size(given, limits)
+    _check_size(given, schema, limits)
     if raw.get("op") not in (None, "publish"):
         raise RecordError(f"an event's op is 'publish', got {shown(raw['op'])}", field="op")
     attributes: dict[str, Value] = {}
@@ -62,7 +61,7 @@ def event_from_dict(
         id_of(raw.get("id")),
         attributes,
         {name: weight for name, weight in weights.items() if is_wanted(name, schema)},
-        moment(raw.get("until"), "until"),
+        instant(raw.get("until"), "until"),
     )
     learn_event(event, schema)
     return event
@@ -97,15 +96,14 @@ def is_wanted(name: str, schema: Schema) -> bool:
 
 def learn_event(event: Event, schema: Schema) -> None:
     """Let *schema* take in what *event* uses; a TypeConflictError leaves it as it was."""
-    kinds: dict[str, Kind | None] = {name: kind_of(one) for name, one in event.attributes.items()}
+    where = f"event {event.id!r}"
+    new: list[Use] = []
+    for name, value in event.attributes.items():
+        kind = kind_of(value)
+        if schema.kind(name) is not kind:
+            new.append(Use(name, kind, where))
     # A weight counts for IS NULL too, so its name is known even where the attribute is missing.
-    for name in event.weights:
-        kinds.setdefault(name, None)
-    new = [
-        Use(name, kind, f"event {event.id!r}")
-        for name, kind in kinds.items()
-        if name not in schema or (kind is not None and schema.kind(name) is not kind)
-    ]
+    new += [Use(name, None, where) for name in event.weights if name not in schema]
     if new:
         schema.learn(new)
 
@@ -137,14 +135,15 @@ def _attributes(raw: Raw) -> Raw:
     return {name: cell for name, cell in raw.items() if name not in RESERVED}
 
 
-def _check_size(attributes: Raw, limits: RecordLimits) -> None:
+def _check_size(attributes: Raw, schema: Schema, limits: RecordLimits) -> None:
     if len(attributes) > limits.attributes:
         raise RecordError(
             f"the event has {len(attributes):,} attributes; the limit is {limits.attributes:,}"
         )
     size = 0
     for name, cell in attributes.items():
-        name_of(name)
+        if name not in schema:
+            name_of(name)
         if isinstance(cell, str):
             length = utf8_length(cell)
             if length > limits.string_bytes:

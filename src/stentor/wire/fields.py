@@ -8,16 +8,11 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from stentor.errors import RecordError
-from stentor.model.time import format_timestamp, instant, parse_timestamp
+from stentor.model.time import format_timestamp
 from stentor.model.value import Point, number, text, value_of
 
 #: Of an id or of an attribute's name, as UTF-8.
 MOST_ID_BYTES: Final = 512
-#: The first and the last instant that have a text: the years 1 to 9999.
-EARLIEST: Final = parse_timestamp("0001-01-01")
-LATEST: Final = parse_timestamp("9999-12-31 23:59:59.999999")
-#: Seconds since 1970 beyond these are in no year that has a text.
-_MOST_SECONDS: Final = LATEST // 1_000_000
 
 Raw = Mapping[str, Any]
 
@@ -58,28 +53,8 @@ def name_of(raw: Any) -> str:
     return raw
 
 
-def moment(raw: Any, field: str) -> int | None:
-    """The instant *raw* stands for, in microseconds: `instant`, within the years 1 to 9999.
-
-    >>> moment(1_700_000_000_000, "until")
-    Traceback (most recent call last):
-    stentor.errors.RecordError: until: 1700000000000 seconds since 1970 is not in the years 1 to \
-9999; divide milliseconds by 1,000
-    """
-    if isinstance(raw, (int, float)) and abs(raw) > _MOST_SECONDS:
-        raise RecordError(
-            f"{shown(raw)} seconds since 1970 is not in the years 1 to 9999; "
-            "divide milliseconds by 1,000",
-            field=field,
-        )
-    micros = instant(raw, field)
-    if micros is not None and not EARLIEST <= micros <= LATEST:
-        raise RecordError(f"{shown(raw)} is not in the years 1 to 9999", field=field)
-    return micros
-
-
 def moment_text(micros: int | None) -> str | None:
-    """*micros* as `moment` reads it back."""
+    """*micros* as `instant` reads it back."""
     return None if micros is None else format_timestamp(micros)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from stentor.encoding.columns import Int64
 from stentor.errors import RecordError
 from stentor.wire.cells.arrays import one_array
 from stentor.wire.rejected import Rejected, raw_text
@@ -41,6 +43,18 @@ def columns_of(table: Any) -> dict[str, Any]:
         name: one_array(column)
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
+
+
+def take_rows(table: Any, rows: Int64) -> Any:
+    """The given *rows* of *table*, in ascending order."""
+    try:
+        return table.take(pa.array(rows))
+    except pa.ArrowNotImplementedError:  # Arrow cannot take from string views, for one
+        if not len(rows):
+            return table.slice(0, 0)
+        gaps = np.flatnonzero(np.diff(rows) != 1) + 1
+        runs = np.split(rows, gaps)
+        return pa.concat_tables([table.slice(int(run[0]), len(run)) for run in runs])
 
 
 def rejected_row(table: Any, row: int, reason: str) -> Rejected:

@@ -18,13 +18,13 @@ from stentor.language.admit import admit
 from stentor.language.printer import to_text
 from stentor.model import Schema, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.time import instant
 from stentor.wire.events import event_from_dict, event_to_dict
 from stentor.wire.fields import (
     Raw,
     check_fields,
     check_object,
     id_of,
-    moment,
     moment_text,
     position_of,
     shown,
@@ -52,7 +52,7 @@ def subscription_from_dict(
         raise RecordError(f"a subscription's op is 'subscribe', got {shown(raw['op'])}", field="op")
     id = id_of(raw.get("id"))
     at = position_of(raw.get("at"), plane=schema.plane)
-    until = moment(raw.get("until"), "until")
+    until = instant(raw.get("until"), "until")
     text = raw.get("expression")
     if not isinstance(text, str):
         raise RecordError(
@@ -94,7 +94,7 @@ def record_from_dict(
     Move(id='ana', at=Point(x=151.3, y=-33.9), time=5000000)
     """
     op = op_of(check_object(raw, "a record").get("op"), default_op)
-    time = moment(raw.get("time"), "time")
+    time = instant(raw.get("time"), "time")
     check_seq(raw.get("seq"))
     if op == "publish":
         return Publish(event_from_dict(raw, schema, limits), time)

@@ -17,7 +17,7 @@ from pyarrow import types
 from stentor.encoding.columns import Int64
 from stentor.errors import RecordError
 from stentor.model import Kind, Schema
-from stentor.wire.cells.arrays import cells_of, unwrapped
+from stentor.wire.cells.arrays import cells_of
 from stentor.wire.cells.layout import (
     Booleans,
     Cells,
@@ -26,6 +26,7 @@ from stentor.wire.cells.layout import (
     fixed_width,
     missing,
     problems,
+    unwrapped,
     validity,
 )
 from stentor.wire.cells.strings import is_string, lengths, string_cells

@@ -10,8 +10,8 @@
 Invariant: for each pair it says what `language/evaluate.py` says, to the last bit of the score.
 """
 
+from stentor.index.verify.candidates import Candidates, settle
 from stentor.index.verify.explanations import Reasons, reasons
 from stentor.index.verify.scores import best_of, scores_of
-from stentor.index.verify.candidates import Candidates, settle
 
 __all__ = ["Candidates", "Reasons", "best_of", "reasons", "scores_of", "settle"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-from stentor.index.lean import kernel_inline, kernel_part
 from stentor.encoding.columns import (
     BOX,
     HERE,
@@ -23,6 +22,7 @@ from stentor.encoding.columns import (
     EventColumns,
     SubscriptionColumns,
 )
+from stentor.index.lean import kernel_inline, kernel_part
 from stentor.index.table import Validity
 from stentor.index.verify.place import in_region
 from stentor.index.verify.scratch import EventScratch, has_value, weight_of
@@ -51,9 +51,7 @@ def holds_at(
 
 
 @kernel_inline
-def subscription_matches(
-    columns: SubscriptionColumns, row: int, scratch: EventScratch
-) -> bool:
+def subscription_matches(columns: SubscriptionColumns, row: int, scratch: EventScratch) -> bool:
     """Whether some alternative of *row* holds."""
     for alternative in range(columns.alternative_start[row], columns.alternative_start[row + 1]):
         if alternative_holds(columns, alternative, scratch):
@@ -62,9 +60,7 @@ def subscription_matches(
 
 
 @kernel_inline
-def subscription_score(
-    columns: SubscriptionColumns, row: int, scratch: EventScratch
-) -> float:
+def subscription_score(columns: SubscriptionColumns, row: int, scratch: EventScratch) -> float:
     """The best score among the alternatives of *row* that hold; −∞ where none does."""
     best = -math.inf
     for alternative in range(columns.alternative_start[row], columns.alternative_start[row + 1]):
@@ -96,9 +92,7 @@ def alternative_holds(
 
 
 @kernel_inline
-def first_failing(
-    columns: SubscriptionColumns, alternative: int, scratch: EventScratch
-) -> int:
+def first_failing(columns: SubscriptionColumns, alternative: int, scratch: EventScratch) -> int:
     """The first predicate of *alternative* that does not hold, or `ALL_HOLD`."""
     for predicate in range(
         columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
@@ -109,25 +103,23 @@ def first_failing(
 
 
 @kernel_inline
-def predicate_holds(
-    columns: SubscriptionColumns, predicate: int, scratch: EventScratch
-) -> bool:
+def predicate_holds(columns: SubscriptionColumns, predicate: int, scratch: EventScratch) -> bool:
     """Whether *predicate* is true: of a missing attribute only `IS NULL` is."""
     kind = columns.kind[predicate]
     attribute = columns.attribute[predicate]
     if not has_value(scratch, attribute):
-        return kind == MISSING
+        return bool(kind == MISSING)
     low, high = scratch.low[attribute], scratch.high[attribute]
     if kind == SPAN:
-        return low <= columns.high[predicate] and high >= columns.low[predicate]
+        return bool(low <= columns.high[predicate] and high >= columns.low[predicate])
     if kind == SPANS:
         return in_some_span(columns, predicate, low, high)
-    if kind == MISSING or kind == PRESENT:
-        return kind == PRESENT
-    negated = (kind & NEGATED) != 0
+    if kind <= PRESENT:
+        return bool(kind == PRESENT)
+    negated = bool(kind & NEGATED)
     which = kind & KIND_MASK
     if which >= BOX:
-        if which == HERE and math.isnan(columns.pair_low[columns.operand_start[predicate]]):
+        if which == HERE and math.isnan(columns.pair_low[columns.operand_start[predicate] + 2]):
             return False  # nobody knows where the subscriber is: unknown, negated or not
         return in_region(columns, predicate, low, high) != negated
     string = scratch.string[attribute]
@@ -156,4 +148,4 @@ def in_some_span(columns: SubscriptionColumns, predicate: int, low: float, high:
             start = middle + 1
         else:
             stop = middle
-    return start < last and columns.pair_low[start] <= high
+    return bool(start < last and columns.pair_low[start] <= high)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from stentor.index.lean import kernel, kernel_inline
 from stentor.encoding.columns import (
     EventColumns,
     Int64,
@@ -16,6 +14,8 @@ from stentor.encoding.columns import (
     UInt8,
     event_count,
 )
+from stentor.index.lean import kernel, kernel_inline
+from stentor.index.readonly import all_read_only, read_only
 from stentor.index.table import Validity
 from stentor.index.verify.alternatives import alternative_holds, holds_at
 from stentor.index.verify.scratch import EventScratch, scatter, scratch_for
@@ -48,20 +48,13 @@ def settle(
         columns,
         validity,
         events,
-        Candidates(*map(read_only, candidates)),
+        all_read_only(candidates),
         read_only(order),
         scratch_for(events),
         starts,
         rows,
     )
     return ascending(MatchPairs(starts, rows[:found]))
-
-
-def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A plain read-only view of *array*: the one form in which kernels take what they read."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def ascending(pairs: MatchPairs) -> MatchPairs:
@@ -142,9 +135,9 @@ def settle_candidates(
 def row_of(alternative_start: Int64, alternative: int) -> int:
     """The subscription that *alternative* belongs to."""
     start, stop = 0, len(alternative_start) - 1
-    if alternative < stop:  # where each subscription has one alternative the two are the same
-        if alternative_start[alternative] <= alternative < alternative_start[alternative + 1]:
-            return alternative
+    same = alternative  # where every subscription has one alternative
+    if same < stop and alternative_start[same] <= alternative < alternative_start[same + 1]:
+        return same
     while stop - start > 1:
         middle = (start + stop) >> 1
         if alternative_start[middle] <= alternative:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stentor.index.lean import kernel, kernel_inline, kernel_part
 from stentor.encoding.columns import (
     HERE,
     KIND_MASK,
@@ -21,10 +20,11 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
 )
+from stentor.index.lean import kernel, kernel_inline, kernel_part
+from stentor.index.readonly import all_read_only
 from stentor.index.table import Validity
 from stentor.index.verify.alternatives import ALL_HOLD, first_failing, holds_at
 from stentor.index.verify.scratch import EventScratch, has_value, scatter, scratch_for
-from stentor.index.verify.candidates import read_only
 
 MATCHES = 0
 NOT_HOLDING = 1  # removed, or the event's place in the order is outside its span
@@ -60,8 +60,7 @@ def reasons(
     """
     count = len(pairs.rows)
     found = Reasons(np.empty(count, np.uint8), np.empty(count, np.int64))
-    read = MatchPairs(read_only(pairs.starts), read_only(pairs.rows))
-    explain_pairs(columns, validity, events, read, scratch_for(events), found)
+    explain_pairs(columns, validity, events, all_read_only(pairs), scratch_for(events), found)
     return found
 
 
@@ -94,9 +93,7 @@ def explain_pairs(
 
 
 @kernel_inline
-def furthest_failing(
-    columns: SubscriptionColumns, row: int, scratch: EventScratch
-) -> int:
+def furthest_failing(columns: SubscriptionColumns, row: int, scratch: EventScratch) -> int:
     """The first failing predicate of the alternative that got furthest, or `ALL_HOLD`."""
     furthest, most_held = ALL_HOLD, -1
     for alternative in range(columns.alternative_start[row], columns.alternative_start[row + 1]):
@@ -125,6 +122,6 @@ def blame(columns: SubscriptionColumns, predicate: int, scratch: EventScratch) -
         return STRING_DIFFERS
     if which == TERMS:
         return TERM_PRESENT if negated else TERM_MISSING
-    if which == HERE and math.isnan(columns.pair_low[columns.operand_start[predicate]]):
+    if which == HERE and math.isnan(columns.pair_low[columns.operand_start[predicate] + 2]):
         return PLACE_UNKNOWN
     return PLACE_INSIDE if negated else PLACE_OUTSIDE

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from stentor.index.lean import kernel_inline, kernel_part
 from stentor.encoding.columns import BOX, KIND_MASK, POLYGON, SubscriptionColumns
+from stentor.index.lean import kernel_inline, kernel_part
 from stentor.model.geometry import BORDER, INSIDE, in_box, in_circle, in_ring
 
 box_contains = kernel_part(in_box)
 circle_contains = kernel_part(in_circle)
-side_of_ring = kernel_part(in_ring)
+side_of_ring: Callable[..., int] = kernel_part(in_ring)  # an array is no Sequence
 
 
 @kernel_inline

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from stentor.index.lean import kernel
 from stentor.encoding.columns import (
     EventColumns,
     Float64,
@@ -12,16 +11,16 @@ from stentor.encoding.columns import (
     ScoredPairs,
     SubscriptionColumns,
 )
+from stentor.index.lean import kernel
+from stentor.index.readonly import all_read_only
 from stentor.index.verify.alternatives import subscription_score
 from stentor.index.verify.scratch import EventScratch, scatter, scratch_for
-from stentor.index.verify.candidates import read_only
 
 
 def scores_of(columns: SubscriptionColumns, events: EventColumns, pairs: MatchPairs) -> Float64:
     """The score of each of *pairs*, which must match (−∞ where one does not)."""
     scores = np.empty(len(pairs.rows))
-    read = MatchPairs(read_only(pairs.starts), read_only(pairs.rows))
-    score_pairs(columns, events, read, scratch_for(events), scores)
+    score_pairs(columns, events, all_read_only(pairs), scratch_for(events), scores)
     return scores
 
 

@@ -84,12 +84,12 @@ def scatter(events: EventColumns, event: int, scratch: EventScratch) -> None:
             scratch.weight[attribute] = events.weight[place]
     last_slot = len(scratch.term_mark) - 1
     for term in range(events.term_start[event], events.term_start[event + 1]):
-        hash = events.term_hash[term]
-        slot = np.int64(hash & np.uint64(last_slot))
+        hashed = events.term_hash[term]
+        slot = np.int64(hashed & np.uint64(last_slot))
         while scratch.term_mark[slot] == stamp:
             slot = (slot + 1) & last_slot
         scratch.term_mark[slot] = stamp
-        scratch.term_hash[slot] = hash
+        scratch.term_hash[slot] = hashed
         scratch.term_start[slot] = events.term_byte_start[term]
         scratch.term_stop[slot] = events.term_byte_stop[term]
 
@@ -97,15 +97,12 @@ def scatter(events: EventColumns, event: int, scratch: EventScratch) -> None:
 @kernel_inline
 def has_value(scratch: EventScratch, attribute: int) -> bool:
     """Whether the event has *attribute*."""
-    return (
-        attribute < len(scratch.value_mark) and scratch.value_mark[attribute] == scratch.stamp[0]
-    )
+    return attribute < len(scratch.value_mark) and scratch.value_mark[attribute] == scratch.stamp[0]
 
 
 @kernel_inline
 def weight_of(scratch: EventScratch, attribute: int) -> float:
     """The event's weight of *attribute*; 1 where it gives none."""
-    if attribute < len(scratch.weight_mark):
-        if scratch.weight_mark[attribute] == scratch.stamp[0]:
-            return scratch.weight[attribute]
-    return 1.0
+    if attribute >= len(scratch.weight_mark):
+        return 1.0
+    return scratch.weight[attribute] if scratch.weight_mark[attribute] == scratch.stamp[0] else 1.0

@@ -36,19 +36,17 @@ def compare_bytes(left: UInt8, right: UInt8) -> int:
 
 
 @kernel_part
-def is_one_of(
-    columns: SubscriptionColumns, predicate: int, hash: np.uint64, text: UInt8
-) -> bool:
+def is_one_of(columns: SubscriptionColumns, predicate: int, hashed: np.uint64, text: UInt8) -> bool:
     """Whether *text* is one of the predicate's strings; cost: O(log n) for n of them."""
     start, stop = columns.operand_start[predicate], columns.operand_stop[predicate]
     last = stop
     while start < stop:
         middle = (start + stop) >> 1
-        if columns.string_hash[middle] < hash:
+        if columns.string_hash[middle] < hashed:
             start = middle + 1
         else:
             stop = middle
-    while start < last and columns.string_hash[start] == hash:
+    while start < last and columns.string_hash[start] == hashed:
         if same_bytes(
             text,
             columns.string_bytes[columns.string_start[start] : columns.string_start[start + 1]],
@@ -132,11 +130,11 @@ def has_some_group(columns: SubscriptionColumns, predicate: int, scratch: EventS
 @kernel_inline
 def has_term(columns: SubscriptionColumns, string: int, scratch: EventScratch) -> bool:
     """Whether the event has the term *string*: its hash finds it, its bytes decide."""
-    hash = columns.string_hash[string]
+    hashed = columns.string_hash[string]
     last_slot = len(scratch.term_mark) - 1
-    slot = np.int64(hash & np.uint64(last_slot))
+    slot = np.int64(hashed & np.uint64(last_slot))
     while scratch.term_mark[slot] == scratch.stamp[0]:
-        if scratch.term_hash[slot] == hash:
+        if scratch.term_hash[slot] == hashed:
             term = scratch.term_bytes[scratch.term_start[slot] : scratch.term_stop[slot]]
             start, stop = columns.string_start[string], columns.string_start[string + 1]
             if same_bytes(term, columns.string_bytes[start:stop]):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from stentor.errors import RecordError
 from stentor.model import Kind
-from stentor.wire.cells.layout import Cells, missing
+from stentor.wire.cells.layout import Cells, missing, unwrapped
 from stentor.wire.cells.numbers import boolean_cells, decimal_cells, float_cells, integer_cells
 from stentor.wire.cells.places import is_list, list_cells, struct_cells
 from stentor.wire.cells.strings import is_string, string_cells
@@ -51,19 +50,6 @@ def one_array(column: Any) -> Any:
     if types.is_string(column.type):  # 32-bit offsets end at 2 GB
         column = column.cast(pa.large_string())
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def unwrapped(array: Any) -> Any:
-    """*array* as the plain values that an extension type, a dictionary or runs stand for."""
-    while True:
-        if isinstance(array, pa.ExtensionArray):
-            array = array.storage
-        elif types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        elif types.is_run_end_encoded(array.type):
-            array = pc.run_end_decode(array)
-        else:
-            return array
 
 
 def _cells(array: Any, kind: Kind | None, plane: bool, limits: RecordLimits) -> Cells:

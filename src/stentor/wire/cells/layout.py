@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
 
 from stentor.encoding.columns import Float64
 from stentor.encoding.event_batches import StringColumn
@@ -79,3 +82,16 @@ def fixed_width(array: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     if data is None or len(array) == 0:
         return np.zeros(len(array), dtype)
     return np.frombuffer(data, dtype, len(array), array.offset * np.dtype(dtype).itemsize)
+
+
+def unwrapped(array: Any) -> Any:
+    """*array* as the plain values that an extension type, a dictionary or runs stand for."""
+    while True:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        elif types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        elif types.is_run_end_encoded(array.type):
+            array = pc.run_end_decode(array)
+        else:
+            return array

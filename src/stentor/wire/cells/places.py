@@ -21,7 +21,17 @@ from pyarrow import types
 from stentor.encoding.columns import Float64
 from stentor.errors import RecordError
 from stentor.model import Kind
-from stentor.wire.cells.layout import Booleans, Cells, Problem, missing, problems, validity, within
+from stentor.wire.cells.layout import (
+    Booleans,
+    Cells,
+    Problem,
+    missing,
+    problems,
+    unwrapped,
+    validity,
+    within,
+)
+from stentor.wire.cells.strings import is_string
 
 ReadCells = Callable[[Any], Cells]
 
@@ -42,7 +52,8 @@ def struct_cells(array: Any, read: ReadCells, *, plane: bool) -> Cells:
         if set(fields) == {x, y}:
             return _points(read(fields[x]), read(fields[y]), valid, plane)
     if set(fields) == {"type", "coordinates"}:
-        return _geojson_points(fields["type"], fields["coordinates"], valid, read, plane)
+        kinds, coordinates = unwrapped(fields["type"]), unwrapped(fields["coordinates"])
+        return _geojson_points(kinds, coordinates, valid, read, plane)
     raise RecordError(
         f"a struct of the fields {', '.join(sorted(fields))} is not supported; expected low and "
         "high, x and y, lon and lat, longitude and latitude, or a GeoJSON Point's"
@@ -85,7 +96,9 @@ def list_cells(array: Any, read: ReadCells, *, plane: bool, lengths: Sequence[in
 def _geojson_points(
     kinds: Any, coordinates: Any, valid: Booleans, read: ReadCells, plane: bool
 ) -> Cells:
-    is_point = pc.fill_null(pc.equal(kinds.cast(pa.string()), "Point"), False)
+    if not (is_string(kinds.type) or types.is_null(kinds.type)):
+        raise RecordError(f"a GeoJSON Point's type is a string, got {kinds.type}")
+    is_point = pc.equal(kinds.cast(pa.large_string()), "Point").fill_null(False)
     is_point = is_point.to_numpy(zero_copy_only=False)
     if types.is_null(coordinates.type):
         places = missing(len(kinds))

@@ -16,10 +16,10 @@ from stentor.encoding.columns import Int64
 from stentor.errors import RecordError
 from stentor.model import Kind
 from stentor.model.value import timestamp
+from stentor.model.time import EARLIEST, LATEST, instant
 from stentor.wire.cells.layout import Booleans, Cells, Problem, fixed_width, problems, validity
 from stentor.wire.cells.numbers import rounded
 from stentor.wire.cells.strings import is_string
-from stentor.wire.fields import EARLIEST, LATEST, moment
 
 _MICROS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _DAY: Final = 86_400 * 1_000_000
@@ -68,7 +68,7 @@ def instants(array: Any, field: str) -> Instants:
     if types.is_floating(kind):
         return _seconds(array)
     if is_string(kind):
-        return _instants_of_values(array, lambda text: moment(text, field) or 0)
+        return _instants_of_values(array, lambda text: instant(text, field) or 0)
     raise RecordError(
         f"expected a column of timestamps, of their texts or of seconds since 1970, got {kind}",
         field=field,

@@ -13,8 +13,8 @@ from stentor.encoding.columns import Float64, Int32, Int64
 from stentor.encoding.event_batches import EventWeights
 from stentor.errors import RecordError
 from stentor.model import Kind, Schema
-from stentor.wire.cells.arrays import cells_of, unwrapped
-from stentor.wire.cells.layout import Booleans, Problem, fixed_width, problems, validity
+from stentor.wire.cells.arrays import cells_of
+from stentor.wire.cells.layout import Booleans, Problem, fixed_width, problems, unwrapped, validity
 from stentor.wire.cells.strings import is_string, not_utf8
 from stentor.wire.fields import name_of
 

@@ -1,0 +1,130 @@
+"""Subscriptions → live events.
+
+Live events keep their signatures. An event is spread out only where an alternative's signature
+fits, and the first predicate that bounds a place or a value does not rule it out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stentor.encoding.columns import (
+    BOX,
+    NEGATED,
+    EventColumns,
+    Int32,
+    Int64,
+    SubscriptionColumns,
+    UInt8,
+    UInt64,
+)
+from stentor.index.lean import kernel, kernel_inline
+from stentor.index.scan.signature import alternative_signature, event_signature
+from stentor.index.verify.alternatives import alternative_holds
+from stentor.index.verify.place import box_contains
+from stentor.index.verify.scratch import EventScratch, scatter
+
+#: The bounding predicate of an alternative that has none.
+NO_BOUND = -1
+
+
+@kernel
+def sign_events(events: EventColumns, first_of: Int32, signature: UInt64) -> None:
+    """Fill *signature* for each event."""
+    for event in range(len(signature)):
+        signature[event] = event_signature(events, event, first_of)
+
+
+@kernel
+def prepare_alternatives(
+    columns: SubscriptionColumns, first_of: Int32, signature: UInt64, bound: Int64
+) -> None:
+    """Fill *signature*, and *bound* with a predicate that bounds a place, or else a value."""
+    for alternative in range(len(signature)):
+        signature[alternative] = alternative_signature(columns, alternative, first_of)
+        bound[alternative] = NO_BOUND
+        for predicate in range(
+            columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
+        ):
+            kind = columns.kind[predicate]
+            if BOX <= kind < NEGATED:
+                bound[alternative] = predicate
+                break
+            if kind >= BOX:
+                continue
+            bounded = columns.low[predicate] > -math.inf or columns.high[predicate] < math.inf
+            if bounded and bound[alternative] == NO_BOUND:
+                bound[alternative] = predicate
+
+
+@kernel
+def match_events(
+    columns: SubscriptionColumns,
+    needed: UInt64,
+    bound: Int64,
+    events: EventColumns,
+    hidden: UInt8,
+    signature: UInt64,
+    scratch: EventScratch,
+    found_row: Int64,
+    found_event: Int64,
+) -> int:
+    """The number of pairs, each once, by event; those that do not fit are only counted."""
+    found = 0
+    for event in range(len(hidden)):
+        if hidden[event] != 0:
+            continue
+        lacking = ~signature[event]
+        is_spread = False
+        for row in range(len(columns.until)):
+            for alternative in range(
+                columns.alternative_start[row], columns.alternative_start[row + 1]
+            ):
+                if needed[alternative] & lacking != np.uint64(0):
+                    continue
+                if not within_bound(columns, bound[alternative], events, event):
+                    continue
+                if not is_spread:
+                    scatter(events, event, scratch)
+                    is_spread = True
+                if alternative_holds(columns, alternative, scratch):
+                    if found < len(found_row):
+                        found_row[found] = row
+                        found_event[found] = event
+                    found += 1
+                    break
+    return found
+
+
+@kernel_inline
+def within_bound(
+    columns: SubscriptionColumns, predicate: int, events: EventColumns, event: int
+) -> bool:
+    """Whether *predicate*, by its hull or its surrounding box, leaves *event* possible."""
+    if predicate == NO_BOUND:
+        return True
+    attribute = columns.attribute[predicate]
+    start, last = events.value_start[event], events.value_start[event + 1]
+    stop = last
+    while start < stop:
+        middle = (start + stop) >> 1
+        if events.attribute[middle] < attribute:
+            start = middle + 1
+        else:
+            stop = middle
+    if start == last or events.attribute[start] != attribute:
+        return False
+    low, high = events.low[start], events.high[start]
+    if columns.kind[predicate] < BOX:
+        return bool(low <= columns.high[predicate] and high >= columns.low[predicate])
+    pair = columns.operand_start[predicate]
+    return box_contains(
+        low,
+        high,
+        columns.pair_low[pair],
+        columns.pair_low[pair + 1],
+        columns.pair_high[pair],
+        columns.pair_high[pair + 1],
+    )

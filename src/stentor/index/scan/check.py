@@ -1,0 +1,75 @@
+"""The invariants of blocks, asserted in plain Python: for tests."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stentor.encoding.columns import (
+    BOX,
+    KIND_MASK,
+    MISSING,
+    NEGATED,
+    Int64,
+    SubscriptionColumns,
+)
+from stentor.index.scan.blocks import BlockStore
+from stentor.index.scan.layout import BLOCK, LIVE, VALUE, Filters, X, Y
+
+
+def check_blocks(store: BlockStore, columns: SubscriptionColumns, live: Int64) -> None:
+    """Assert that *store* holds the alternatives *live*, each once, under the right bits."""
+    filters, (member, signature, line) = store.filters, store.blocks
+    members = member[: store.count]
+    assert (np.diff(members) > 0).all(), "members ascend"
+    slots = np.searchsorted(members, live)
+    assert (slots < store.count).all()
+    assert np.array_equal(members[slots], live), "each live alternative has a slot"
+    by_block = np.unpackbits(line.view(np.uint8), bitorder="little").reshape(-1, store.lines, BLOCK)
+    bits = by_block.transpose(0, 2, 1).reshape(-1, store.lines)
+    assert not bits[store.count :].any(), "a free slot has no bits"
+    assert bits[slots, LIVE].all(), "live alternatives are marked"
+    for slot, alternative in zip(slots.tolist(), live.tolist(), strict=True):
+        for row in range(len(filters.attribute)):
+            set_lines = bits[slot, filters.line_start[row] : filters.line_start[row + 1]]
+            possible = _possible_lines(columns, alternative, filters, row)
+            assert set_lines.tolist() == possible, (alternative, row)
+    fresh = BlockStore(filters)
+    fresh.append(columns, live)
+    assert np.array_equal(fresh.blocks.signature[: len(live)], signature[slots])
+
+
+def _possible_lines(
+    columns: SubscriptionColumns, alternative: int, filters: Filters, row: int
+) -> list[bool]:
+    """Of a filter's lines those in whose cell the alternative may hold; the first is for none."""
+    edges = filters.edge[filters.edge_start[row] : filters.edge_start[row + 1]].tolist()
+    cells = list(zip([-math.inf, *edges], [*edges, math.inf], strict=True))
+    possible = [True] * (1 + len(cells))
+    start, stop = columns.predicate_start[alternative : alternative + 2].tolist()
+    for predicate in range(start, stop):
+        if columns.attribute[predicate] != filters.attribute[row]:
+            continue
+        kind = int(columns.kind[predicate])
+        if kind == MISSING:
+            possible[1:] = [False] * len(cells)
+            continue
+        possible[0] = False
+        low, high = _bounds(columns, predicate, int(filters.axis[row]))
+        for cell, (cell_low, cell_stop) in enumerate(cells, start=1):
+            below = low < cell_stop or cell == len(cells)
+            above = high >= cell_low
+            possible[cell] &= (below or above) if low > high else (below and above)
+    return possible
+
+
+def _bounds(columns: SubscriptionColumns, predicate: int, axis: int) -> tuple[float, float]:
+    kind = int(columns.kind[predicate])
+    is_place = kind & KIND_MASK >= BOX
+    if kind & NEGATED or is_place == (axis == VALUE):
+        return -math.inf, math.inf
+    if not is_place:
+        return float(columns.low[predicate]), float(columns.high[predicate])
+    pair = int(columns.operand_start[predicate]) + {X: 0, Y: 1}[axis]
+    return float(columns.pair_low[pair]), float(columns.pair_high[pair])

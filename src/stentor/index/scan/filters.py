@@ -1,0 +1,105 @@
+"""Which attributes tell alternatives apart, and where to cut their values into cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from stentor.encoding.columns import (
+    BOX,
+    KIND_MASK,
+    NEGATED,
+    Float64,
+    Int32,
+    Int64,
+    SubscriptionColumns,
+)
+from stentor.index.scan.layout import LIVE, NO_FILTER, VALUE, Filters, X, Y
+
+MOST_FILTERS = 32
+#: Lines of all filters together: 24 KB of a block's masks stay in the first cache.
+MOST_LINES = 384
+LEAST_CELLS, MOST_CELLS = 8, 64
+#: A line that leaves more than this share of the alternatives costs more than it saves, so an
+#: attribute that fewer than the rest of them ask for is no filter_row.
+MOST_LEFT = 0.95
+#: About how many alternatives are looked at.
+SAMPLE = 1 << 16
+
+
+def children(start: Int64, rows: Int64) -> Int64:
+    """The children of *rows*, one row's after the other's: start[r] … start[r + 1]."""
+    counts = start[rows + 1] - start[rows]
+    positions = np.arange(counts.sum())
+    positions += np.repeat(start[rows] - (np.cumsum(counts) - counts), counts)
+    return positions
+
+
+class _Use(NamedTuple):
+    """How often predicates narrow an attribute (or a place's coordinate), and to what."""
+
+    times: int
+    attribute: int
+    axis: int
+    ends: Float64
+
+
+def choose_filters(columns: SubscriptionColumns, alternatives: Int64) -> Filters:
+    """The filters that tell *alternatives* apart best, judged by a sample.
+
+    Cost: a sort of the sample's bounds.
+    """
+    sample = alternatives[:: max(1, len(alternatives) // SAMPLE)]
+    least = (1.0 - MOST_LEFT) * len(sample)
+    uses = [
+        use
+        for use in _uses(columns, children(columns.predicate_start, sample))
+        if use.times >= least
+    ]
+    uses.sort(key=lambda use: use.times, reverse=True)
+    uses = sorted(uses[:MOST_FILTERS], key=lambda use: (use.attribute, use.axis))
+    cells = min(MOST_CELLS, max(LEAST_CELLS, MOST_LINES // max(1, len(uses)) - 1))
+    edges = [_edges(use.ends, cells) for use in uses]
+    first_of = np.full(columns.attribute.max(initial=-1) + 1, NO_FILTER, np.int32)
+    for filter_row, use in reversed(list(enumerate(uses))):
+        first_of[use.attribute] = filter_row
+    return Filters(
+        attribute=np.array([use.attribute for use in uses], np.int32),
+        axis=np.array([use.axis for use in uses], np.uint8),
+        edge_start=np.cumsum([0, *(len(edge) for edge in edges)]),
+        edge=np.concatenate([np.zeros(0), *edges]),
+        # A line for events without the attribute, and one cell more than there are edges.
+        line_start=np.cumsum([LIVE + 1, *(len(edge) + 2 for edge in edges)]),
+        first_of=first_of,
+    )
+
+
+def _uses(columns: SubscriptionColumns, predicates: Int64) -> Iterator[_Use]:
+    """How *predicates* use each attribute that they narrow."""
+    kind = columns.kind[predicates]
+    predicates, kind = predicates[kind < NEGATED], kind[kind < NEGATED]
+    is_place = (kind & KIND_MASK) >= BOX
+    values, places = predicates[~is_place], predicates[is_place]
+    attribute = columns.attribute
+    yield from _axis_uses(attribute[values], VALUE, columns.low[values], columns.high[values])
+    first = columns.operand_start[places]
+    for axis, pair in ((X, first), (Y, first + 1)):
+        low, high = columns.pair_low[pair], columns.pair_high[pair]
+        yield from _axis_uses(attribute[places], axis, low, high)
+
+
+def _axis_uses(attribute: Int32, axis: int, low: Float64, high: Float64) -> Iterator[_Use]:
+    narrowed = np.isfinite(low) | np.isfinite(high)
+    attribute, ends = attribute[narrowed], np.stack([low[narrowed], high[narrowed]])
+    order = np.argsort(attribute, kind="stable")
+    codes, starts = np.unique(attribute[order], return_index=True)
+    for code, rows in zip(codes.tolist(), np.split(order, starts[1:]), strict=False):
+        yield _Use(len(rows), code, axis, ends[:, rows])
+
+
+def _edges(ends: Float64, cells: int) -> Float64:
+    """Where *cells* cells (or fewer) meet: at quantiles, so that each is about as busy."""
+    shares = np.arange(1, cells) / cells
+    return np.unique(np.quantile(ends[np.isfinite(ends)], shares, method="inverted_cdf"))

@@ -1,0 +1,224 @@
+"""The scan as an index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from stentor.encoding.columns import (
+    EventColumns,
+    Int64,
+    MatchPairs,
+    ScoredPairs,
+    SubscriptionColumns,
+    empty,
+    event_count,
+    subscription_count,
+)
+from stentor.index.growing import GrowingArray
+from stentor.index.readonly import all_read_only, read_only
+from stentor.index.scan.backwards import match_events, prepare_alternatives, sign_events
+from stentor.index.scan.blocks import BlockStore
+from stentor.index.scan.check import check_blocks
+from stentor.index.scan.filters import children, choose_filters
+from stentor.index.scan.kernels import plan_events, scan_blocks
+from stentor.index.scan.layout import BLOCK, NO_FILTERS, WORDS, Plan
+from stentor.index.storage import read_arrays, write_arrays
+from stentor.index.structure import Structure
+from stentor.index.verify import Candidates, best_of, scores_of, settle
+from stentor.index.verify.candidates import by_event
+from stentor.index.verify.scratch import scratch_for
+
+#: Events that pass a block together.
+TILE = 512
+#: Candidates (16 bytes each) that there is room for at first, and at most: a tile that brings more
+#: than these is halved.
+ROOM, MOST_ROOM = 1 << 15, 1 << 22
+
+Pairs = TypeVar("Pairs", MatchPairs, ScoredPairs)
+
+
+class Scan(Structure):
+    """Every block looks at every event: no workload is bad for it, none is very good."""
+
+    name = "scan"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._store = BlockStore(choose_filters(empty(SubscriptionColumns), np.zeros(0, np.int64)))
+        self._live_signature = GrowingArray(np.uint64)
+
+    def match(self, events: EventColumns, *, threads: int = 1) -> MatchPairs:
+        """For each event the rows that want it.
+
+        Cost: a few cache lines per block and event, and the verifier for what they leave.
+        """
+        return _over_tiles(self._match_tile, events, threads)
+
+    def top(self, events: EventColumns, k: int, *, threads: int = 1) -> ScoredPairs:
+        """For each event its k best rows, and ties. Cost: that of `match`, and all scores."""
+
+        def best(tile: EventColumns) -> ScoredPairs:
+            pairs = self._match_tile(tile)
+            scores = scores_of(self.subscriptions.columns, tile, pairs)
+            return best_of(ScoredPairs(*pairs, scores), k)
+
+        return _over_tiles(best, events, threads)
+
+    def match_back(self, columns: SubscriptionColumns) -> MatchPairs:
+        """For each subscription the live events that it wants.
+
+        Cost: a signature compared per live event and alternative, the verifier for what is left.
+        """
+        alternatives = len(columns.predicate_start) - 1
+        needed, bound = np.empty(alternatives, np.uint64), np.empty(alternatives, np.int64)
+        prepare_alternatives(columns, NO_FILTERS, needed, bound)
+        room, found = 0, ROOM
+        while found > room:
+            room = found
+            rows, events = np.empty(room, np.int64), np.empty(room, np.int64)
+            found = match_events(
+                columns,
+                read_only(needed),
+                read_only(bound),
+                self.live.columns,
+                self.live.hidden,
+                self._live_signature.view,
+                scratch_for(self.live.columns),
+                rows,
+                events,
+            )
+        starts = np.zeros(subscription_count(columns) + 1, np.int64)
+        order = np.empty(found, np.int64)
+        by_event(read_only(rows[:found]), starts, order)
+        return MatchPairs(starts, events[order])
+
+    def _match_tile(self, events: EventColumns) -> MatchPairs:
+        """The matches of a few events."""
+        plan = self._plan(events)
+        blocks, lines = self._store.blocks, self._store.lines
+        room, found = 0, ROOM
+        while found > room:
+            if found > MOST_ROOM and event_count(events) > 1:
+                half = event_count(events) // 2
+                cuts = (events_between(events, 0, half), events_between(events, half, None))
+                return _joined([self._match_tile(one) for one in cuts])
+            room = found
+            event, alternative = np.empty(room, np.int64), np.empty(room, np.int64)
+            words = np.empty(WORDS, np.uint64)
+            found = scan_blocks(blocks, lines, plan, words, event, alternative)
+        candidates = Candidates(event[:found], alternative[:found], np.zeros(0, np.uint8))
+        return settle(self.subscriptions.columns, self.subscriptions.validity, events, candidates)
+
+    def _plan(self, events: EventColumns) -> Plan:
+        count, filters = event_count(events), self._store.filters
+        width = len(filters.attribute)
+        plan = Plan(
+            signature=np.empty(count, np.uint64),
+            survival=np.empty(count),
+            used=np.empty(count, np.int64),
+            first=np.empty(count * width, np.int32),
+            last=np.empty(count * width, np.int32),
+        )
+        plan_events(events, filters, self._store.left, np.empty(width), plan)
+        return all_read_only(plan)
+
+    # What changes.
+
+    def _inserted(self, first: int) -> None:
+        start = self.subscriptions.columns.alternative_start
+        added = np.arange(start[first], start[-1])
+        if self._store.is_stale(len(added)):
+            self._rebuild()
+        else:
+            self._store.append(self.subscriptions.columns, added)
+
+    def _removed(self, rows: Int64) -> None:
+        self._store.retire(self._alternatives_of(rows))
+        if self._store.is_stale():
+            self._rebuild()
+
+    def _moved(self, rows: Int64) -> None:
+        self._store.refresh(self.subscriptions.columns, self._alternatives_of(rows))
+
+    def _held(self, first: int) -> None:
+        events = events_between(self.live.columns, first, None)
+        signature = np.empty(event_count(events), np.uint64)
+        sign_events(events, NO_FILTERS, signature)
+        self._live_signature.extend(signature, len(signature))
+
+    def _rebuild(self) -> None:
+        rows = np.flatnonzero(self.subscriptions.validity.hidden == 0)
+        self._store = BlockStore.build(self.subscriptions.columns, self._alternatives_of(rows))
+
+    def _alternatives_of(self, rows: Int64) -> Int64:
+        return children(self.subscriptions.columns.alternative_start, rows)
+
+    # Files, figures, invariants.
+
+    def save(self, folder: Path) -> None:
+        write_arrays(folder, self._store.arrays(), kind=self.name, meta={})
+
+    def _opened(self, folder: Path) -> None:
+        arrays, _ = read_arrays(folder, kind=self.name)
+        self._store = BlockStore.over(arrays)
+
+    def stats(self) -> dict[str, Any]:
+        inherited = super().stats()
+        return {
+            **inherited,
+            "bytes": inherited["bytes"] + self._store.nbytes + self._live_signature.nbytes,
+            "blocks": -(-self._store.count // BLOCK),
+            "filters": len(self._store.filters.attribute),
+            "lines": self._store.lines,
+        }
+
+    def check(self) -> None:
+        super().check()
+        live = np.flatnonzero(self.subscriptions.validity.hidden == 0)
+        check_blocks(self._store, self.subscriptions.columns, self._alternatives_of(live))
+        signature = np.empty(self.live.count, np.uint64)
+        sign_events(self.live.columns, NO_FILTERS, signature)
+        assert np.array_equal(signature, self._live_signature.view)
+
+
+def events_between(events: EventColumns, start: int, stop: int | None) -> EventColumns:
+    """The events *start* … *stop* of *events*, without a copy."""
+    offset_stop = None if stop is None else stop + 1
+    return events._replace(
+        value_start=events.value_start[start:offset_stop],
+        term_start=events.term_start[start:offset_stop],
+        weight_start=events.weight_start[start:offset_stop],
+        until=events.until[start:stop],
+        time=events.time[start:stop],
+        seq=events.seq[start:stop],
+    )
+
+
+def _over_tiles(
+    match: Callable[[EventColumns], Pairs], events: EventColumns, threads: int
+) -> Pairs:
+    """What *match* finds for *events*, a tile at a time; the same for any *threads*."""
+    count = event_count(events)
+    tile = max(1, min(TILE, -(-count // threads)))
+    tiles = [
+        events_between(events, start, min(start + tile, count))
+        for start in range(0, max(1, count), tile)
+    ]
+    if threads == 1 or len(tiles) == 1:
+        return _joined([match(one) for one in tiles])
+    with ThreadPoolExecutor(threads) as pool:
+        return _joined(list(pool.map(match, tiles)))
+
+
+def _joined(parts: Sequence[Pairs]) -> Pairs:
+    """The pairs of all *parts*, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.starts) for part in parts)])
+    rest = (np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True))
+    return type(parts[0])(np.cumsum(counts), *rest)

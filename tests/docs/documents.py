@@ -1,0 +1,142 @@
+"""The documents as the tests read them: fenced blocks, the cells of their lines, tables, links.
+
+Kinds of blocks, and what is done with them:
+
+    python      runs by itself in an empty folder; a `text` block behind it is what it prints
+    sh          each line is a command; a `text` block behind it is what the commands print
+    match       expression | event | true, false or unknown, perhaps with a score
+    error       expression, or record as JSON | a piece of the message
+    json jsonl  records that are all read; with a name, a file that commands of every page find
+    (no kind)   a drawing
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+KINDS = {"python", "sh", "match", "error", "json", "jsonl", "text", ""}
+
+_FENCE = re.compile(r"```(\S*) *(.*)")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"#+ +(.*)")
+_CELLS = re.compile(r" +\| +")
+
+
+class Line(NamedTuple):
+    """One line of a block, and where it stands."""
+
+    page: str
+    number: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.number} {self.text[:60]}".rstrip()
+
+    @property
+    def cells(self) -> list[str]:
+        """What stands between the bars."""
+        return _CELLS.split(self.text.strip())
+
+
+class Block(NamedTuple):
+    """What stands between two fences; `number` is that of its first line."""
+
+    page: str
+    number: int
+    kind: str
+    name: str
+    text: str
+    output: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.number}"
+
+    @property
+    def lines(self) -> list[Line]:
+        """Its lines that are not empty; one that ends in a backslash goes on in the next."""
+        lines: list[Line] = []
+        unfinished = False
+        for number, text in enumerate(self.text.splitlines(), start=self.number):
+            if unfinished:
+                before = lines.pop()
+                text = before.text + text.lstrip()
+                number = before.number
+            unfinished = text.endswith("\\")
+            if text.strip():
+                lines.append(Line(self.page, number, text.removesuffix("\\")))
+        return lines
+
+
+def blocks(*kinds: str) -> list[Block]:
+    """The blocks of these *kinds* in all pages; all blocks where none is named."""
+    found = [block for page in PAGES for block in blocks_of(page)]
+    return [block for block in found if not kinds or block.kind in kinds]
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The blocks of *page* in their order; one of kind `text` belongs to the one before it."""
+    found: list[Block] = []
+    opened: Block | None = None
+    between = ""  # what stands after the last block
+    for number, line in enumerate(page.read_text("utf-8").splitlines(keepends=True), start=1):
+        fence = _FENCE.fullmatch(line.rstrip())
+        if opened is None and fence is not None:
+            opened = Block(_name(page), number + 1, fence[1], fence[2], "")
+        elif opened is not None and line.rstrip() == "```":
+            if opened.kind == "text" and found and not between.strip():
+                found[-1] = found[-1]._replace(output=opened.text)
+            else:
+                found.append(opened)
+            opened, between = None, ""
+        elif opened is not None:
+            opened = opened._replace(text=opened.text + line)
+        else:
+            between += line
+    return found if opened is None else [*found, opened._replace(kind="not closed")]
+
+
+def files() -> dict[str, str]:
+    """The content of every file that the documents show, by name."""
+    return {block.name: block.text for block in blocks("json", "jsonl") if block.name}
+
+
+def links() -> list[tuple[Path, str]]:
+    """Each page with each of its links that leads to no other site."""
+    return [
+        (page, target)
+        for page in PAGES
+        for target in _LINK.findall(_prose(page))
+        if "://" not in target
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link to a place in *page* may have after its #."""
+    titles = (_HEADING.fullmatch(line) for line in _prose(page).splitlines())
+    plain = (re.sub(r"[^\w\- ]", "", title[1].lower()) for title in titles if title)
+    return {title.strip().replace(" ", "-") for title in plain}
+
+
+def table(page: str, first: str) -> list[list[str]]:
+    """The rows, without backquotes, of the table of *page* whose header begins with *first*."""
+    rows = [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+        for line in [*_prose(ROOT / page).splitlines(), ""]
+    ]
+    start = next(place for place, row in enumerate(rows) if len(row) > 1 and row[0] == first)
+    stop = next(place for place in range(start, len(rows)) if len(rows[place]) < 2)
+    return [[cell.replace("`", "") for cell in row] for row in rows[start + 2 : stop]]
+
+
+def _prose(page: Path) -> str:
+    """The text of *page* without its blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()

@@ -1,0 +1,106 @@
+"""Every Python block, every command and every record of the documents."""
+
+import re
+import shlex
+import sys
+import tomllib
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from stentor.model import Schema
+from stentor.wire.files import open_records
+from stentor.wire.formats import ReadSettings
+from stentor.wire.rejected import Rejected
+from tests.docs.documents import KINDS, ROOT, Block, blocks, files
+
+#: Commands that take long by intention: their arguments are read, and no more.
+SLOW = ("bench", "demo")
+
+PYTHON = blocks("python")
+COMMANDS = blocks("sh")
+RECORDS = [block for block in blocks("json", "jsonl") if not block.name]
+
+
+def test_every_block_is_of_a_kind_that_is_checked() -> None:
+    odd = [str(block) for block in blocks() if block.kind not in KINDS or block.kind == "text"]
+    assert not odd
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=str)
+def test_python_prints_what_the_page_says(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Empty lines in front: a traceback then names the line of the page.
+    code = compile("\n" * (block.number - 1) + block.text, str(ROOT / block.page), "exec")
+    printed = StringIO()
+    with redirect_stdout(printed):
+        exec(code, {"__name__": "__main__"})
+    assert printed.getvalue() == (block.output or "")
+
+
+@pytest.mark.parametrize("block", COMMANDS, ids=str)
+def test_commands_do_what_the_page_says(
+    block: Block,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in files().items():
+        Path(name).write_text(text, "utf-8")
+    for line in block.lines:
+        program, *arguments = shlex.split(line.text, comments=True) or [""]
+        if program == "stentor":
+            exit_code = _stentor(arguments, monkeypatch)
+            expected = re.search(r"# .*exit code (\d+)", line.text)
+            assert exit_code == (int(expected[1]) if expected else 0), line
+        elif program == "make":
+            assert {one for one in arguments if "=" not in one} <= _targets(), line
+        elif program == "pip":
+            assert set(re.findall(r"\.\[(\w+)\]", line.text)) <= _extras(), line
+        else:
+            assert not program, f"{line}: nobody checks this program"
+    if block.output is not None:
+        assert capsys.readouterr().out == block.output
+
+
+def _stentor(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run `stentor` with these *arguments*, or only read them; its exit code."""
+    from stentor.cli import main
+    from stentor.cli.app import app
+
+    if ">" in arguments:
+        arguments = arguments[: arguments.index(">")]
+    if arguments[0] in SLOW:
+        command = get_command(app).commands[arguments[0]]  # type: ignore[attr-defined]
+        command.make_context(arguments[0], arguments[1:])
+        return 0
+    monkeypatch.setattr(sys, "argv", ["stentor", *arguments])
+    with pytest.raises(SystemExit) as exited:
+        main()
+    return int(exited.value.code or 0)
+
+
+def _targets() -> set[str]:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+
+
+def _extras() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return set(project["optional-dependencies"])
+
+
+@pytest.mark.parametrize("block", RECORDS, ids=str)
+def test_every_record_of_the_page_is_read(block: Block, tmp_path: Path) -> None:
+    path = tmp_path / f"example.{block.kind}"
+    path.write_text(block.text, "utf-8")
+    settings = ReadSettings(default_op="publish")
+    found = [one for chunk in open_records(path, Schema(), settings) for one in chunk.records]
+    assert found
+    assert not [one.reason for one in found if isinstance(one, Rejected)]

@@ -1,0 +1,261 @@
+"""What every index of the catalogue answers, in place, layered and opened from a folder."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stentor.encoding.columns import EventColumns, SubscriptionColumns, empty, sealed
+from stentor.encoding.events import Arrival, encode_events
+from stentor.encoding.ragged import take
+from stentor.errors import ReadOnlyError
+from stentor.index.catalog import index_class, names, structure_of
+from stentor.index.structure import Structure
+from stentor.model import Point, Subscription, Truth
+from stentor.model.time import NEVER
+from stentor.testing import grid, strategies
+from stentor.testing.slow_index import SlowIndex, encoded, rows_by_event, scores_by_event
+
+SCHEMA = grid.schema()
+some_subscriptions = st.lists(strategies.subscriptions(until=True), max_size=6)
+#: Sizes around those of blocks.
+sizes = st.sampled_from([0, 1, 7, 63, 64, 65, 129, 1025])
+
+
+@st.composite
+def arrivals(draw, max_size=5):
+    """Events in an order of records that began some time ago."""
+    time, events = 0, []
+    for event in draw(st.lists(strategies.events(until=True), max_size=max_size)):
+        time += draw(st.sampled_from([0, strategies.SECOND, 4 * strategies.SECOND]))
+        events.append(Arrival(event, time, seq=10 + len(events)))
+    return events
+
+
+def columns_of(subscriptions):
+    return encoded(subscriptions, SCHEMA)
+
+
+def events_of(some):
+    return encode_events(some, SCHEMA)
+
+
+def rows_of(some):
+    return np.array(sorted(some), np.int64)
+
+
+def built(name, columns):
+    return index_class(name).build(columns)
+
+
+def grown(name, columns):
+    """Filled row by row, where *built* is filled at once."""
+    index = index_class(name)()
+    for row in range(len(columns.until)):
+        assert index.insert(take(columns, np.array([row]))) == row
+    return index
+
+
+def opened(name, columns):
+    """Saved and opened again, over memory-mapped columns."""
+    kind = index_class(name)
+    with TemporaryDirectory() as folder:
+        structure_of(kind).build(columns).save(Path(folder, "index"))
+        mapped = []
+        for field, array in columns._asdict().items():
+            np.save(Path(folder, field), array)
+            mapped.append(
+                np.load(Path(folder, f"{field}.npy"), mmap_mode="r" if len(array) else None)
+            )
+        return kind.open(Path(folder, "index"), sealed(SubscriptionColumns(*mapped)))
+
+
+pytestmark = pytest.mark.parametrize("name", names())
+every_start = pytest.mark.parametrize("start", [built, grown, opened])
+
+
+def changeable_start(name, start):
+    """*start*, unless it makes an index that cannot be changed."""
+    return built if start is opened and issubclass(index_class(name), Structure) else start
+
+
+def agree(index, slow, some):
+    """Assert that *index* says of *some* arrivals what *slow* says, in every way of asking."""
+    index.check()
+    events = events_of(some)
+    assert rows_by_event(index.match(events)) == slow.match(some)
+    assert rows_by_event(index.match(events, threads=2)) == slow.match(some)
+    for k in (1, 2):
+        assert scores_by_event(index.top(events, k)) == slow.top(some, k)
+    assert index.standing_rows().tolist() == list(slow.standing())
+
+
+@every_start
+@given(subscriptions=some_subscriptions, some=arrivals())
+def test_matches_are_those_of_evaluate(name, start, subscriptions, some):
+    agree(start(name, columns_of(subscriptions)), SlowIndex(subscriptions), some)
+
+
+@given(subscriptions=some_subscriptions, size=sizes, some=arrivals(), data=st.data())
+def test_many_rows_are_matched_like_few(name, subscriptions, size, some, data):
+    if not subscriptions:
+        size = 0
+    turn = np.resize(np.arange(len(subscriptions)), size).astype(np.int64)
+    index = built(name, take(columns_of(subscriptions), turn))
+    gone = data.draw(st.sets(st.integers(0, size - 1), max_size=5)) if size else set()
+    index.remove(rows_of(gone))
+    few = SlowIndex(subscriptions)
+    rows = [
+        [row for row in range(size) if row % len(subscriptions) in wanted and row not in gone]
+        for wanted in few.match(some)
+    ]
+    for threads in (1, 2):
+        assert rows_by_event(index.match(events_of(some), threads=threads)) == rows
+        scored = scores_by_event(index.top(events_of(some), max(size, 1), threads=threads))
+        assert [[row for row, _ in of_event] for of_event in scored] == rows
+        for of_event, best in zip(scored, few.top(some, max(len(subscriptions), 1)), strict=True):
+            scores = dict(best)
+            assert all(score == scores[row % len(subscriptions)] for row, score in of_event)
+
+
+@given(subscriptions=some_subscriptions, some=arrivals(), k=st.integers(1, 7))
+def test_top_gives_the_k_best_and_all_that_tie_with_the_last(name, subscriptions, some, k):
+    twice = [*subscriptions, *subscriptions]
+    index, slow = built(name, columns_of(twice)), SlowIndex(twice)
+    for threads in (1, 2):
+        found = index.top(events_of(some), k, threads=threads)
+        assert scores_by_event(found) == slow.top(some, k)
+
+
+@every_start
+@given(subscriptions=some_subscriptions, later=some_subscriptions, some=arrivals(), data=st.data())
+def test_rows_come_and_go(name, start, subscriptions, later, some, data):
+    index = changeable_start(name, start)(name, columns_of(subscriptions))
+    slow = SlowIndex(subscriptions)
+    assert index.insert(columns_of(later)) == slow.insert(later) == len(subscriptions)
+    assert index.count == len(subscriptions) + len(later)
+    gone = data.draw(st.sets(st.sampled_from(range(index.count)))) if index.count else set()
+    index.remove(rows_of(gone))
+    slow.remove(gone)
+    agree(index, slow, some)
+    index.remove(rows_of(gone))
+    agree(index, slow, some)
+    assert [index.stands(row) for row in range(index.count)] == [
+        row not in gone for row in range(index.count)
+    ]
+
+
+@every_start
+@given(subscriptions=some_subscriptions, some=arrivals(), data=st.data())
+def test_a_row_holds_for_the_records_of_its_span_only(name, start, subscriptions, some, data):
+    index = changeable_start(name, start)(name, columns_of(subscriptions))
+    slow = SlowIndex(subscriptions)
+    for one in subscriptions:
+        since = data.draw(st.integers(8, 16))
+        index.insert(columns_of([one]), since)
+        slow.insert([one], since)
+    if index.count:
+        ending = data.draw(st.sets(st.sampled_from(range(index.count))))
+        seq = data.draw(st.integers(9, 16))
+        index.close(rows_of(ending), np.full(len(ending), seq))
+        slow.close(ending, seq)
+    agree(index, slow, some)
+
+
+@every_start
+@given(subscriptions=some_subscriptions, some=arrivals(), data=st.data())
+def test_a_row_that_moves_keeps_its_number_and_takes_its_circles_along(
+    name, start, subscriptions, some, data
+):
+    index = changeable_start(name, start)(name, columns_of(subscriptions))
+    slow = SlowIndex(subscriptions)
+    moving = [row for row in range(index.count) if data.draw(st.booleans())]
+    places = [data.draw(strategies.points()) for _ in moving]
+    index.move(rows_of(moving), np.array(places, np.float64).reshape(-1, 2))
+    slow.move(moving, places)
+    agree(index, slow, some)
+    for row, one in slow.standing().items():
+        assert index.position(row) == one.at
+
+
+@every_start
+@given(subscriptions=some_subscriptions, live=arrivals(), more=arrivals(), data=st.data())
+def test_live_events_are_matched_backwards(name, start, subscriptions, live, more, data):
+    index = start(name, columns_of(subscriptions))
+    slow = SlowIndex()
+    for some in (live, more):
+        events = [arrival.event for arrival in some]
+        assert index.hold(events_of(some)) == slow.hold(events)
+    assert index.live.count == len(live) + len(more)
+    gone = [row for row in range(index.live.count) if data.draw(st.booleans())]
+    index.drop(rows_of(gone))
+    slow.drop(gone)
+    index.check()
+    assert rows_by_event(index.match_back(columns_of(subscriptions))) == slow.match_back(
+        subscriptions
+    )
+    assert index.live.standing_rows().tolist() == list(slow.live())
+
+
+@every_start
+@given(subscriptions=some_subscriptions, some=arrivals(), data=st.data())
+def test_what_stands_can_be_built_anew(name, start, subscriptions, some, data):
+    index = start(name, columns_of(subscriptions))
+    gone = [row for row in range(index.count) if data.draw(st.booleans())]
+    index.remove(rows_of(gone))
+    kept = [one for row, one in enumerate(subscriptions) if row not in gone]
+    again = built(name, index.columns_of(index.standing_rows()))
+    agree(again, SlowIndex(kept), some)
+    untils = [NEVER if one.until is None else one.until for one in kept]
+    assert index.until(index.standing_rows()).tolist() == untils
+    assert [again.position(row) for row in range(len(kept))] == [one.at for one in kept]
+
+
+@every_start
+def test_an_index_of_nothing_answers_with_nothing(name, start):
+    index = start(name, empty(SubscriptionColumns))
+    index.check()
+    nothing = empty(EventColumns)
+    assert index.count == len(index.standing_rows()) == 0
+    assert (
+        rows_by_event(index.match(nothing)) == rows_by_event(index.match_back(columns_of([]))) == []
+    )
+    one = events_of([Arrival(strategies.Event("e", {}))])
+    assert rows_by_event(index.match(one, threads=2)) == [[]]
+    assert scores_by_event(index.top(one, 3)) == [[]]
+    assert scores_by_event(index.top(nothing, 3)) == []
+
+
+@every_start
+def test_true_wants_every_event_and_false_none(name, start):
+    index = start(
+        name, columns_of([Subscription("a", Truth(True)), Subscription("b", Truth(False))])
+    )
+    assert (
+        rows_by_event(index.match(events_of([Arrival(strategies.Event("e", {}))] * 3))) == [[0]] * 3
+    )
+
+
+def test_an_opened_structure_is_read_only_and_says_what_to_do(name):
+    index = opened(name, columns_of([Subscription("a", Truth(True))]))
+    if not isinstance(index, Structure):
+        assert index.insert(columns_of([Subscription("b", Truth(True))])) == 1
+        return
+    with pytest.raises(ReadOnlyError, match="layered"):
+        index.insert(columns_of([Subscription("b", Truth(True))]))
+    with pytest.raises(ReadOnlyError, match="layered"):
+        index.move(rows_of([0]), np.array([Point(0.0, 0.0)]))
+    with pytest.raises(ReadOnlyError, match="layered"):
+        index.close(rows_of([0]), np.array([1]))
+
+
+def test_stats_count_what_stands(name):
+    index = built(name, columns_of([Subscription(id, Truth(True)) for id in "abc"]))
+    index.remove(rows_of([1]))
+    index.hold(events_of([Arrival(strategies.Event("e", {}))]))
+    stats = index.stats()
+    assert (stats["index"], stats["subscriptions"], stats["live events"]) == (name, 2, 1)
+    assert stats["bytes"] > 0
