@@ -18,6 +18,7 @@ from stentor.encoding.invariants import check
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.encoding.ragged import take
 from stentor.encoding.subscriptions import Standing, encode_subscriptions
+from stentor.engine import Engine
 from stentor.errors import SettingsError, StentorError
 from stentor.language.admit import admit
 from stentor.language.parser import parse
@@ -333,3 +334,19 @@ def learned() -> Schema:
     for record in city.Afternoon(people=20, shops=5, events=20, moves=0, bad=0.0).records():
         record_from_dict(record, schema)
     return schema
+
+
+@pytest.mark.parametrize("schema", [None, city.KINDS], ids=["learned", "declared"])
+def test_an_engine_refuses_the_faults_and_nothing_else(schema):
+    afternoon = city.Afternoon(**SMALL, bad=0.3)
+    records = list(afternoon.records())
+    answers = list(Engine(schema=schema).step(records))
+    refused = [
+        record
+        for record, answer in zip(records, answers, strict=True)
+        if isinstance(answer, StentorError)
+    ]
+    assert len(refused) == afternoon.happenings["fault"] > 50
+    assert {record.get("id", "bad-")[:4] for record in refused} == {"bad-", "nobo"}
+    delivered = [answer for answer in answers if isinstance(answer, list) and answer]
+    assert len(delivered) > 20

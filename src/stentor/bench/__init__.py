@@ -14,7 +14,7 @@ __all__ = ["SUBJECTS", "BenchOptions", "BenchResult", "Row", "Table", "Unit", "r
 
 
 class Subject(NamedTuple):
-    """A subject: what it measures, its default size, the module whose `tables` does it."""
+    """A subject: what it measures, and the module whose `tables` does it."""
 
     summary: str
     module: str

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.encoding.collected import Asked, Collected, Encoded
+from stentor.encoding.columns import Int64
 from stentor.encoding.slots import in_slot
 from stentor.encoding.template import Template, compile_template
 from stentor.errors import ExpressionError, SettingsError, StentorError
@@ -70,15 +71,18 @@ class ParameterEncoder:
             self._expression, schema=self._schema, limits=self._limits, parameters=values
         )
 
-    def texts(self, values: Mapping[str, Any], rows: int) -> list[str]:
-        """The expression's text with each row of *values* written into it."""
-        parts = _split(self._expression)
+    def texts(self, values: Mapping[str, Any], rows: Int64) -> list[str]:
+        """The expression's text with the values of each of *rows* (which are good) written in."""
         written = {
-            name: [_written(value) for value in _single(values[name]).to_pylist()]
+            name: [
+                constant_text(constant_of(value))
+                for value in _single(values[name]).take(pa.array(rows)).to_pylist()
+            ]
             for name in self.names
         }
         columns = [
-            written[part[1:]] if place % 2 else [part] * rows for place, part in enumerate(parts)
+            written[part[1:]] if place % 2 else [part] * len(rows)
+            for place, part in enumerate(_split(self._expression))
         ]
         return list(map("".join, zip(*columns, strict=True)))
 
@@ -106,11 +110,6 @@ def _split(expression: str) -> list[str]:
     return [*parts, expression[last:]]
 
 
-def _written(value: Any) -> str:
-    """*value* as the language writes it; NULL where it is missing (such a row is refused)."""
-    return "NULL" if value is None else constant_text(constant_of(value))
-
-
 def _single(array: Any) -> Any:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
@@ -118,14 +117,14 @@ def _single(array: Any) -> Any:
 def _constants(array: Any) -> Any:
     """*array* as a template takes it: doubles or strings; None where it is of another type.
 
-    What has no exact double, and what is missing, becomes NaN or an empty string; such rows do not
-    fit a template and take the ordinary way.
+    A number that is missing, or that has no exact double, becomes NaN: such a row does not fit a
+    template and takes the ordinary way. Where strings are missing, all rows do.
     """
     kind = array.type
     if pa.types.is_integer(kind):
         doubles = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).copy()
         whole = array.fill_null(0).to_numpy(zero_copy_only=False)
-        inexact = np.abs(doubles) > 2**53
+        inexact = np.abs(doubles) >= 2**53
         for row in np.flatnonzero(inexact).tolist():
             if int(doubles[row]) != int(whole[row]):
                 doubles[row] = np.nan

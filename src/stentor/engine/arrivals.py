@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from stentor.encoding.events import Arrival, encode_events
 from stentor.encoding.subscriptions import Standing, encode_subscriptions
@@ -68,7 +67,7 @@ class Prepared:
         """The records as a report counts them."""
         return Batch(
             self._count,
-            pa.array([step.id for step in self._steps], pa.large_string()),
+            [step.id for step in self._steps],
             np.array(self._positions, np.int64),
             self._errors,
         )
@@ -100,9 +99,9 @@ class Prepared:
 
     def arriving(self) -> Arriving:
         """What a step takes."""
-        return Arriving(
-            self._steps,
-            encode_subscriptions(self._standing, self._schema),
-            self._texts,
-            encode_events(self._events, self._schema),
-        )
+        arriving = Arriving(self._steps, texts=self._texts)
+        if self._standing:
+            arriving.columns = encode_subscriptions(self._standing, self._schema)
+        if self._events:
+            arriving.events = encode_events(self._events, self._schema)
+        return arriving

@@ -88,14 +88,15 @@ def subscribe(engine: Engine, subscriptions: Any, expression: str | None) -> Rep
     table = as_table(subscriptions)
     asked, times, errors = _asked(engine, table)
     if expression is None:
-        texts = _texts(table)
-        encoded = engine._texts.encode(texts, asked)
+        given = _texts(table)
+        encoded = engine._texts.encode(given, asked)
+        texts = [given[row] for row in encoded.rows.tolist()]
     else:
         encoder = ParameterEncoder(expression, engine.schema, engine.limits.expression)
         columns = columns_of(table)
         values = {name: array for name, array in columns.items() if name not in _FIELDS}
         encoded = encoder.encode(values, asked)
-        texts = encoder.texts(values, table.num_rows)
+        texts = encoder.texts(values, encoded.rows)
     return _subscribed(engine, asked, times, texts, encoded, errors)
 
 
@@ -153,9 +154,9 @@ def _subscribed(
     ]
     batch = Batch(
         len(asked.ids),
-        pa.array([one.id for one in steps], pa.large_string()),
+        [one.id for one in steps],
         np.array([rows[one.place] for one in steps], np.int64),
         errors,
     )
-    arriving = Arriving(steps, encoded.columns, [texts[row] for row in rows])
+    arriving = Arriving(steps, encoded.columns, texts)
     return engine._report(batch, arriving, None)

@@ -21,16 +21,19 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     empty,
     event_count,
-    sealed,
 )
 from stentor.encoding.ragged import concatenate, take
 from stentor.engine.plan import STANDING, Change, Plan, Standing, Step, Version, walk
 from stentor.engine.ranking import k_best
 from stentor.engine.state import EXPIRED_PER_RECORD, State
 from stentor.errors import StentorError
+from stentor.index.readonly import read_only
 from stentor.index.table import SubscriptionTable
 from stentor.model import Changes
 from stentor.model.time import NEVER
+
+NO_SUBSCRIPTIONS = empty(SubscriptionColumns)
+NO_EVENTS = empty(EventColumns)
 
 
 @dataclass(slots=True)
@@ -38,9 +41,9 @@ class Arriving:
     """Records of one step, with what they bring already encoded."""
 
     steps: list[Step]
-    columns: SubscriptionColumns = field(default_factory=lambda: empty(SubscriptionColumns))
+    columns: SubscriptionColumns = NO_SUBSCRIPTIONS
     texts: list[str] = field(default_factory=list)  # of the subscriptions in columns
-    events: EventColumns = field(default_factory=lambda: empty(EventColumns))
+    events: EventColumns = NO_EVENTS
 
 
 @dataclass(slots=True)
@@ -119,7 +122,7 @@ def _asked(
         v for v in wanted if v.column != STANDING
     ]
     if not order:
-        return empty(SubscriptionColumns), {}
+        return NO_SUBSCRIPTIONS, {}
     taken = concatenate([state.index.columns_of(rows), take(versions, columns)])
     return taken, {version: place for place, version in enumerate(order)}
 
@@ -130,12 +133,9 @@ def _timed_events(plan: Plan, arriving: Arriving) -> EventColumns:
     events = arriving.events
     if len(places) != len(events.until):
         events = take(events, places)
-    return sealed(
-        events._replace(
-            time=np.array([plan.times[record] for record in plan.published], np.int64),
-            seq=np.array([plan.seqs[record] for record in plan.published], np.int64),
-        )
-    )
+    time = np.array([plan.times[record] for record in plan.published], np.int64)
+    seq = np.array([plan.seqs[record] for record in plan.published], np.int64)
+    return events._replace(time=read_only(time), seq=read_only(seq))
 
 
 def _matched_while_changing(
@@ -176,7 +176,8 @@ def run_events(
     count = event_count(events)
     time = np.maximum.accumulate(np.maximum(events.time, state.time))
     seq = np.arange(state.seq + 1, state.seq + 1 + count)
-    pairs = match(state, sealed(events._replace(time=time, seq=seq)), top, threads)
+    timed = events._replace(time=read_only(time), seq=read_only(seq))
+    pairs = match(state, timed, top, threads)
     if count:
         state.seq, state.time = int(seq[-1]), int(time[-1])
     state.expire(EXPIRED_PER_RECORD * count)

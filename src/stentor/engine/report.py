@@ -26,7 +26,7 @@ class Batch(NamedTuple):
     """The records of a batch: how many came, and those that could be read, one step each."""
 
     size: int
-    ids: Any  # pyarrow.LargeStringArray (steps,)
+    ids: Any  # (steps,) a list of strings, or an Arrow array of them
     positions: Int64  # (steps,) each step's record, ascending
     errors: dict[int, StentorError]  # of the others, by record
 
@@ -42,7 +42,7 @@ class Report(Sequence[Answer]):
     def __init__(self, batch: Batch, outcome: Outcome, subscribers: Strings) -> None:
         self._batch = batch
         self._outcome = outcome
-        self._subscribers = subscribers.take(outcome.pairs.rows)
+        self._names = subscribers
         self._errors = {
             **batch.errors,
             **{int(batch.positions[step]): error for step, error in outcome.errors.items()},
@@ -79,7 +79,7 @@ class Report(Sequence[Answer]):
     def _wanted_by(self, place: int) -> list[str]:
         pairs = self._outcome.pairs
         start, stop = int(pairs.starts[place]), int(pairs.starts[place + 1])
-        ids: list[str] = self._subscribers[start:stop].to_pylist()
+        ids = [self._names[row] for row in pairs.rows[start:stop].tolist()]
         return ids if isinstance(pairs, ScoredPairs) else sorted(ids)
 
     @cached_property
@@ -87,11 +87,13 @@ class Report(Sequence[Answer]):
         """One row per delivery: record, event, subscription, and the score where it was asked."""
         pairs = self._outcome.pairs
         place = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
-        events = self._batch.ids.take(pa.array(self._outcome.published, pa.int64()))
+        ids = self._batch.ids
+        ids = pa.array(ids, pa.large_string()) if isinstance(ids, list) else ids
+        events = ids.take(pa.array(self._outcome.published, pa.int64()))
         columns = {
             "record": pa.array(self._published[place]),
             "event": events.take(pa.array(place)),
-            "subscription": self._subscribers,
+            "subscription": self._names.take(pairs.rows),
         }
         if isinstance(pairs, ScoredPairs):
             columns["score"] = pa.array(pairs.scores)
@@ -101,7 +103,7 @@ class Report(Sequence[Answer]):
     def changes(self) -> Any:
         """One row per event that an answer gained or lost: record, subscription, event, change."""
         rows = [
-            (record, self._batch.ids[step].as_py(), event, change)
+            (record, str(self._batch.ids[step]), event, change)
             for record, (step, changes) in sorted(self._changes.items())
             for change, events in (("added", changes.added), ("removed", changes.removed))
             for event in events

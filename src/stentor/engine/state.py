@@ -10,6 +10,7 @@ from stentor.engine.expiry import Expiry
 from stentor.engine.names import NO_ROW, Register, Strings
 from stentor.engine.plan import STANDING, Version
 from stentor.index.contract import Index
+from stentor.index.layered import Layered
 from stentor.model.time import BEGINNING, NEVER
 
 #: Rows of what is gone are kept until they outnumber what is left, and this.
@@ -91,7 +92,9 @@ class State:
         self.drop([row for row in ended if not self.index.live.hidden[row]])
 
     def is_crowded(self) -> bool:
-        """Whether rows of what is gone outnumber what is left."""
+        """Whether rows of what is gone outnumber what is left, or changes have grown on a base."""
+        if isinstance(self.index, Layered) and self.index.should_merge():
+            return True
         rows = len(self.subscribers.ids) + len(self.events.ids)
         left = len(self.subscribers) + len(self.events)
         return rows - left > max(MIN_DEAD_ROWS, left)

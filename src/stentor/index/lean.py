@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """A kernel that counts no references: it must not allocate, nor return an array."""
-    return _with_options(function, _nrt=False)
+    return _with_options(function, _nrt=False, no_cfunc_wrapper=True)
 
 
 def kernel_part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

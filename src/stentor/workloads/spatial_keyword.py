@@ -71,7 +71,7 @@ class SpatialKeyword:
     seed: int = 1
     vocabulary: int = 200_000
     exponent: float = 1.0
-    stop_words: int = 20
+    stop_words: int = 30
     hotspots: int = 200
 
     def __post_init__(self) -> None:

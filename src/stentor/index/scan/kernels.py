@@ -19,7 +19,7 @@ from stentor.index.verify.alternatives import holds_at, subscription_matches
 from stentor.index.verify.scratch import EventScratch, scatter
 
 #: Where more than this share is left, testing all signatures of a block takes less time.
-DENSE = 1 / 16
+DENSE = 1 / 64
 
 Words = tuple[
     np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64

@@ -1,6 +1,6 @@
 """64 bits of what an alternative cannot do without, and of what an event has.
 
-An alternative can only hold where the event has all of its bits. Two bits each stand for a term
+An alternative can only hold where the event has all of its bits. Three bits each stand for a term
 that it needs, for the only string that an attribute may be, and for an attribute that must be
 there; attributes that have a filter are left out, since the filter knows.
 """
@@ -22,6 +22,7 @@ from stentor.index.lean import kernel_inline, kernel_part
 
 _ONE = np.uint64(1)
 _SIX = np.uint64(6)
+_TWELVE = np.uint64(12)
 _HALF = np.uint64(32)
 _SIX_BITS = np.uint64(63)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: it spreads small codes
@@ -29,8 +30,10 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: it 
 
 @kernel_inline
 def bits_of(hashed: np.uint64) -> np.uint64:
-    """Two bits chosen by *hashed*; they may coincide."""
-    return (_ONE << (hashed & _SIX_BITS)) | (_ONE << ((hashed >> _SIX) & _SIX_BITS))
+    """Three bits chosen by *hashed*; some may coincide."""
+    first = _ONE << (hashed & _SIX_BITS)
+    second = _ONE << (hashed >> _SIX & _SIX_BITS)
+    return first | second | _ONE << (hashed >> _TWELVE & _SIX_BITS)
 
 
 @kernel_inline
