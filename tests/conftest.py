@@ -1,10 +1,21 @@
-"""Hypothesis tries the same examples each time; `HYPOTHESIS_PROFILE=soak` tries many new ones."""
+"""Hypothesis tries the same examples each time.
+
+`HYPOTHESIS_PROFILE=soak` tries many new ones, `HYPOTHESIS_PROFILE=few` is for slow interpreters.
+"""
 
 import os
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("ci", derandomize=True, deadline=None, database=None, print_blob=True)
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    stateful_step_count=25,
+    deadline=None,
+    database=None,
+    print_blob=True,
+)
+settings.register_profile("few", settings.get_profile("ci"), max_examples=10)
 settings.register_profile(
     "soak",
     max_examples=10_000,

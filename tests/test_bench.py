@@ -216,8 +216,8 @@ def test_the_encoding_subject_compares_texts_tables_and_events():
 
 def test_a_process_that_fails_is_told_with_what_it_said(tmp_path):
     with pytest.raises(StentorError, match="ZeroDivisionError"):
-        start._until_done("1 / 0", tmp_path)
+        start._until_done("1 / 0", tmp_path / "kernels")
 
 
 def test_a_process_is_timed_until_its_program_is_done(tmp_path):
-    assert start._until_done(start.IMPORT, tmp_path) > 0.0
+    assert start._until_done(start.IMPORT, tmp_path / "kernels") > 0.0

@@ -64,7 +64,7 @@ def test_match_writes_a_line_for_each_delivery_and_keeps_bad_lines(folder):
     rejected = lines((folder / "rejected.jsonl").read_text())
     assert [(one["source"], one.get("line")) for one in rejected] == [
         ("subscriptions.jsonl", 3),
-        ("subscriptions.jsonl", None),
+        ("subscriptions.jsonl", 5),
         ("events.jsonl", 3),
         ("events.jsonl", 4),
     ]
@@ -83,7 +83,17 @@ def test_match_without_bad_lines_leaves_no_rejected_file(folder):
 def test_match_reads_and_writes_parquet_with_the_k_best_and_their_scores(folder):
     table = pa.table({"id": ["e1", "e2", None], "text": ["an iPad", "x", "y"], "price": [1, 2, 3]})
     pq.write_table(table, "events.parquet")
-    run("match", "-s", "subscriptions.jsonl", "-e", "events.parquet", "-o", "out.parquet", "--top", "1")
+    run(
+        "match",
+        "-s",
+        "subscriptions.jsonl",
+        "-e",
+        "events.parquet",
+        "-o",
+        "out.parquet",
+        "--top",
+        "1",
+    )
     assert pq.read_table("out.parquet").to_pylist() == [
         {"event": "e1", "subscription": "ben", "score": 3.0},
         {"event": "e2", "subscription": "ben", "score": 3.0},

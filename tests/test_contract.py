@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import currently_in_test_context, given, note
 from hypothesis import strategies as st
 
 from stentor.encoding.columns import EventColumns, SubscriptionColumns, empty, sealed
@@ -14,12 +14,13 @@ from stentor.encoding.ragged import take
 from stentor.errors import ReadOnlyError
 from stentor.index.catalog import index_class, names, structure_of
 from stentor.index.structure import Structure
-from stentor.model import Point, Subscription, Truth
+from stentor.model import Event, Point, Subscription, Truth
 from stentor.model.time import NEVER
 from stentor.testing import grid, strategies
 from stentor.testing.slow_index import SlowIndex, encoded, rows_by_event, scores_by_event
 
 SCHEMA = grid.schema()
+NO_ATTRIBUTES = Arrival(Event("e", {}))
 some_subscriptions = st.lists(strategies.subscriptions(until=True), max_size=6)
 #: Sizes around those of blocks.
 sizes = st.sampled_from([0, 1, 7, 63, 64, 65, 129, 1025])
@@ -45,6 +46,11 @@ def events_of(some):
 
 def rows_of(some):
     return np.array(sorted(some), np.int64)
+
+
+def some_of(rows, data):
+    """Some of *rows*, ascending."""
+    return [row for row in rows if data.draw(st.booleans())]
 
 
 def built(name, columns):
@@ -74,12 +80,20 @@ def opened(name, columns):
 
 
 pytestmark = pytest.mark.parametrize("name", names())
-every_start = pytest.mark.parametrize("start", [built, grown, opened])
 
 
-def changeable_start(name, start):
-    """*start*, unless it makes an index that cannot be changed."""
-    return built if start is opened and issubclass(index_class(name), Structure) else start
+def each(name, subscriptions, *, changing=False):
+    """The index *name* of *subscriptions*, come about in every way, and what it must answer.
+
+    With *changing*, not in the way in which it can only be read.
+    """
+    columns = columns_of(subscriptions)
+    for start in (built, grown, opened):
+        if start is opened and changing and issubclass(index_class(name), Structure):
+            continue
+        if currently_in_test_context():
+            note(start.__name__)
+        yield start(name, columns), SlowIndex(subscriptions)
 
 
 def agree(index, slow, some):
@@ -93,10 +107,10 @@ def agree(index, slow, some):
     assert index.standing_rows().tolist() == list(slow.standing())
 
 
-@every_start
 @given(subscriptions=some_subscriptions, some=arrivals())
-def test_matches_are_those_of_evaluate(name, start, subscriptions, some):
-    agree(start(name, columns_of(subscriptions)), SlowIndex(subscriptions), some)
+def test_matches_are_those_of_evaluate(name, subscriptions, some):
+    for index, slow in each(name, subscriptions):
+        agree(index, slow, some)
 
 
 @given(subscriptions=some_subscriptions, size=sizes, some=arrivals(), data=st.data())
@@ -130,113 +144,95 @@ def test_top_gives_the_k_best_and_all_that_tie_with_the_last(name, subscriptions
         assert scores_by_event(found) == slow.top(some, k)
 
 
-@every_start
 @given(subscriptions=some_subscriptions, later=some_subscriptions, some=arrivals(), data=st.data())
-def test_rows_come_and_go(name, start, subscriptions, later, some, data):
-    index = changeable_start(name, start)(name, columns_of(subscriptions))
-    slow = SlowIndex(subscriptions)
-    assert index.insert(columns_of(later)) == slow.insert(later) == len(subscriptions)
-    assert index.count == len(subscriptions) + len(later)
-    gone = data.draw(st.sets(st.sampled_from(range(index.count)))) if index.count else set()
-    index.remove(rows_of(gone))
-    slow.remove(gone)
-    agree(index, slow, some)
-    index.remove(rows_of(gone))
-    agree(index, slow, some)
-    assert [index.stands(row) for row in range(index.count)] == [
-        row not in gone for row in range(index.count)
-    ]
+def test_rows_come_and_go(name, subscriptions, later, some, data):
+    count = len(subscriptions) + len(later)
+    gone = some_of(range(count), data)
+    for index, slow in each(name, subscriptions, changing=True):
+        assert index.insert(columns_of(later)) == slow.insert(later) == len(subscriptions)
+        assert index.count == count
+        slow.remove(gone)
+        for _ in range(2):  # removing what is removed changes nothing
+            index.remove(rows_of(gone))
+            agree(index, slow, some)
+        assert [row for row in range(count) if not index.stands(row)] == gone
 
 
-@every_start
 @given(subscriptions=some_subscriptions, some=arrivals(), data=st.data())
-def test_a_row_holds_for_the_records_of_its_span_only(name, start, subscriptions, some, data):
-    index = changeable_start(name, start)(name, columns_of(subscriptions))
-    slow = SlowIndex(subscriptions)
-    for one in subscriptions:
-        since = data.draw(st.integers(8, 16))
-        index.insert(columns_of([one]), since)
-        slow.insert([one], since)
-    if index.count:
-        ending = data.draw(st.sets(st.sampled_from(range(index.count))))
-        seq = data.draw(st.integers(9, 16))
+def test_a_row_holds_for_the_records_of_its_span_only(name, subscriptions, some, data):
+    since = [data.draw(st.integers(8, 16)) for _ in subscriptions]
+    ending = some_of(range(2 * len(subscriptions)), data)
+    seq = data.draw(st.integers(9, 16))
+    for index, slow in each(name, subscriptions, changing=True):
+        for one, began in zip(subscriptions, since, strict=True):
+            index.insert(columns_of([one]), began)
+            slow.insert([one], began)
         index.close(rows_of(ending), np.full(len(ending), seq))
         slow.close(ending, seq)
-    agree(index, slow, some)
+        agree(index, slow, some)
 
 
-@every_start
 @given(subscriptions=some_subscriptions, some=arrivals(), data=st.data())
 def test_a_row_that_moves_keeps_its_number_and_takes_its_circles_along(
-    name, start, subscriptions, some, data
+    name, subscriptions, some, data
 ):
-    index = changeable_start(name, start)(name, columns_of(subscriptions))
-    slow = SlowIndex(subscriptions)
-    moving = [row for row in range(index.count) if data.draw(st.booleans())]
+    moving = some_of(range(len(subscriptions)), data)
     places = [data.draw(strategies.points()) for _ in moving]
-    index.move(rows_of(moving), np.array(places, np.float64).reshape(-1, 2))
-    slow.move(moving, places)
-    agree(index, slow, some)
-    for row, one in slow.standing().items():
-        assert index.position(row) == one.at
+    for index, slow in each(name, subscriptions, changing=True):
+        index.move(rows_of(moving), np.array(places, np.float64).reshape(-1, 2))
+        slow.move(moving, places)
+        agree(index, slow, some)
+        assert {row: index.position(row) for row in slow.standing()} == {
+            row: one.at for row, one in slow.standing().items()
+        }
 
 
-@every_start
 @given(subscriptions=some_subscriptions, live=arrivals(), more=arrivals(), data=st.data())
-def test_live_events_are_matched_backwards(name, start, subscriptions, live, more, data):
-    index = start(name, columns_of(subscriptions))
-    slow = SlowIndex()
-    for some in (live, more):
-        events = [arrival.event for arrival in some]
-        assert index.hold(events_of(some)) == slow.hold(events)
-    assert index.live.count == len(live) + len(more)
-    gone = [row for row in range(index.live.count) if data.draw(st.booleans())]
-    index.drop(rows_of(gone))
-    slow.drop(gone)
-    index.check()
-    assert rows_by_event(index.match_back(columns_of(subscriptions))) == slow.match_back(
-        subscriptions
-    )
-    assert index.live.standing_rows().tolist() == list(slow.live())
+def test_live_events_are_matched_backwards(name, subscriptions, live, more, data):
+    count = len(live) + len(more)
+    gone = some_of(range(count), data)
+    for index, slow in each(name, subscriptions):
+        for some in (live, more):
+            events = [arrival.event for arrival in some]
+            assert index.hold(events_of(some)) == slow.hold(events)
+        assert index.live.count == count
+        index.drop(rows_of(gone))
+        slow.drop(gone)
+        index.check()
+        found = index.match_back(columns_of(subscriptions))
+        assert rows_by_event(found) == slow.match_back(subscriptions)
+        assert index.live.standing_rows().tolist() == list(slow.live())
 
 
-@every_start
 @given(subscriptions=some_subscriptions, some=arrivals(), data=st.data())
-def test_what_stands_can_be_built_anew(name, start, subscriptions, some, data):
-    index = start(name, columns_of(subscriptions))
-    gone = [row for row in range(index.count) if data.draw(st.booleans())]
-    index.remove(rows_of(gone))
+def test_what_stands_can_be_built_anew(name, subscriptions, some, data):
+    gone = some_of(range(len(subscriptions)), data)
     kept = [one for row, one in enumerate(subscriptions) if row not in gone]
-    again = built(name, index.columns_of(index.standing_rows()))
-    agree(again, SlowIndex(kept), some)
-    untils = [NEVER if one.until is None else one.until for one in kept]
-    assert index.until(index.standing_rows()).tolist() == untils
-    assert [again.position(row) for row in range(len(kept))] == [one.at for one in kept]
+    for index, _ in each(name, subscriptions):
+        index.remove(rows_of(gone))
+        again = built(name, index.columns_of(index.standing_rows()))
+        agree(again, SlowIndex(kept), some)
+        untils = [NEVER if one.until is None else one.until for one in kept]
+        assert index.until(index.standing_rows()).tolist() == untils
+        assert [again.position(row) for row in range(len(kept))] == [one.at for one in kept]
 
 
-@every_start
-def test_an_index_of_nothing_answers_with_nothing(name, start):
-    index = start(name, empty(SubscriptionColumns))
-    index.check()
-    nothing = empty(EventColumns)
-    assert index.count == len(index.standing_rows()) == 0
-    assert (
-        rows_by_event(index.match(nothing)) == rows_by_event(index.match_back(columns_of([]))) == []
-    )
-    one = events_of([Arrival(strategies.Event("e", {}))])
-    assert rows_by_event(index.match(one, threads=2)) == [[]]
-    assert scores_by_event(index.top(one, 3)) == [[]]
-    assert scores_by_event(index.top(nothing, 3)) == []
+def test_an_index_of_nothing_answers_with_nothing(name):
+    nothing, one = empty(EventColumns), events_of([NO_ATTRIBUTES])
+    for index, _ in each(name, []):
+        index.check()
+        assert index.count == len(index.standing_rows()) == 0
+        assert rows_by_event(index.match(nothing)) == []
+        assert rows_by_event(index.match_back(empty(SubscriptionColumns))) == []
+        assert rows_by_event(index.match(one, threads=2)) == [[]]
+        assert scores_by_event(index.top(one, 3)) == [[]]
+        assert scores_by_event(index.top(nothing, 3)) == []
 
 
-@every_start
-def test_true_wants_every_event_and_false_none(name, start):
-    index = start(
-        name, columns_of([Subscription("a", Truth(True)), Subscription("b", Truth(False))])
-    )
-    assert (
-        rows_by_event(index.match(events_of([Arrival(strategies.Event("e", {}))] * 3))) == [[0]] * 3
-    )
+def test_true_wants_every_event_and_false_none(name):
+    everything, nothing = Subscription("a", Truth(True)), Subscription("b", Truth(False))
+    for index, _ in each(name, [everything, nothing]):
+        assert rows_by_event(index.match(events_of([NO_ATTRIBUTES] * 3))) == [[0]] * 3
 
 
 def test_an_opened_structure_is_read_only_and_says_what_to_do(name):
@@ -255,7 +251,7 @@ def test_an_opened_structure_is_read_only_and_says_what_to_do(name):
 def test_stats_count_what_stands(name):
     index = built(name, columns_of([Subscription(id, Truth(True)) for id in "abc"]))
     index.remove(rows_of([1]))
-    index.hold(events_of([Arrival(strategies.Event("e", {}))]))
+    index.hold(events_of([NO_ATTRIBUTES]))
     stats = index.stats()
     assert (stats["index"], stats["subscriptions"], stats["live events"]) == (name, 2, 1)
     assert stats["bytes"] > 0

@@ -84,7 +84,7 @@ def test_every_record_is_answered_as_the_oracle_does(index, history, event):
         expected = oracle.answer(record)
         assert comparable(fed(engine, record)) == comparable(expected)
         assert len(engine) == len(oracle)
-        assert list(engine) == list(oracle)
+        assert list(engine) == sorted(oracle)
     assert engine.top(event, k=2) == oracle.top(event, 2)
     for id in grid.SUBSCRIBER_IDS:
         assert (id in engine) == (id in oracle)
@@ -115,22 +115,21 @@ def test_rebuilding_keeps_everything(history, limit):
         oracle = Oracle(schema=grid.schema())
         for record in history:
             assert comparable(fed(engine, record)) == comparable(oracle.answer(record))
-            assert list(engine) == list(oracle)
+            assert list(engine) == sorted(oracle)
 
 
-def test_thousands_of_replaced_rows_make_room():
+def test_thousands_of_rows_that_are_gone_make_room():
     engine = engine_at()
-    engine.subscribe("always", "a >= 0")
     engine.publish({"id": "e", "a": 1}, until=NOW + 10)
-    for number in range(2 * engine_state.MIN_DEAD_ROWS):
-        engine.subscribe("fickle", f"a = {number}")
-    assert len(engine) == 2
-    assert engine._state.index.count <= engine_state.MIN_DEAD_ROWS + 4
-    assert engine.publish({"id": "f", "a": 2 * engine_state.MIN_DEAD_ROWS - 1}) == [
-        "always",
-        "fickle",
-    ]
-    assert engine.subscribe("late", "a = 1") == Changes(added=["e"])
+    many = range(engine_state.MIN_DEAD_ROWS + 3)
+    engine.step({"op": "subscribe", "id": n, "expression": f"a = {n}"} for n in many)
+    engine.subscribe("late", "a >= 0")
+    engine.step({"op": "unsubscribe", "id": n} for n in many[2:])
+    assert engine._state.index.count == len(engine) == 3
+    assert list(engine) == ["0", "1", "late"]
+    assert engine.publish({"id": "f", "a": 1}) == ["1", "late"]
+    assert engine.subscribe("later", "a = 1") == Changes(added=["e"])
+    assert engine.get("1")["expression"] == "a = 1"
 
 
 # Reports, by hand.

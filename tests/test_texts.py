@@ -42,7 +42,11 @@ PREDICATES = st.one_of(
     st.builds("ST_DWithin(loc, ST_Point({}, {}), {})".format, NUMBERS, NUMBERS, NUMBERS),
     st.builds("ST_DWithin(place, here(), {})".format, NUMBERS),
     st.builds(
-        "ST_Within(spot, ST_MakeEnvelope({}, {}, {}, {}))".format, NUMBERS, NUMBERS, NUMBERS, NUMBERS
+        "ST_Within(spot, ST_MakeEnvelope({}, {}, {}, {}))".format,
+        NUMBERS,
+        NUMBERS,
+        NUMBERS,
+        NUMBERS,
     ),
     st.builds("weight(rating >= {}, {})".format, NUMBERS, NUMBERS),
     st.builds("at_noon > TIMESTAMP '2026-11-15 12:00:0{}'".format, st.integers(0, 9)),
@@ -124,7 +128,9 @@ def test_one_shape_with_odd_constants_is_encoded_as_one_by_one(constants):
     )
 )
 def test_a_table_of_parameters_equals_texts_with_the_values_in_place(rows):
-    expression = "price >= :least AND has_any(text, :word, 'sale') AND ST_DWithin(loc, here(), :reach)"
+    expression = (
+        "price >= :least AND has_any(text, :word, 'sale') AND ST_DWithin(loc, here(), :reach)"
+    )
     least, words, reach = zip(*rows, strict=True)
     values = {
         "least": pa.array(least, pa.int64()),

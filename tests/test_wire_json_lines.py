@@ -13,7 +13,7 @@ from stentor.errors import RecordError, SettingsError, StentorError
 from stentor.model import Constant, Event, Kind, Point, Schema
 from stentor.model.record import Publish, Unsubscribe
 from stentor.wire.formats import ReadSettings
-from stentor.wire.json_lines import read_records, read_with_offsets, write_records
+from stentor.wire.json_lines import read_records, read_with_places, write_records
 from stentor.wire.json_text import from_json, to_json
 from stentor.wire.limits import RecordLimits
 from stentor.wire.rejected import MOST_RAW, Rejected
@@ -168,7 +168,7 @@ def test_the_bytes_read_are_told_for_a_progress_display(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_bytes(b'{"id": "a"}\n\n{"id": "b"}\n')
     settings = ReadSettings(default_op="publish")
-    offsets = [offset for _, offset in read_with_offsets(path, Schema(), settings)]
+    offsets = [offset for _, _, offset in read_with_places(path, Schema(), settings)]
     assert offsets == [12, 25]
     assert offsets[-1] == path.stat().st_size
 

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from stentor.engine import Engine
     from stentor.errors import StentorError
-    from stentor.language.builder import col, here, weight
+    from stentor.language.builder import box, col, here, polygon, weight
     from stentor.language.evaluate import evaluate
     from stentor.language.limits import Limits
     from stentor.language.parser import parse
     from stentor.language.printer import to_text
     from stentor.model import Changes, Event, Match, Schema, Subscription
+    from stentor.wire.limits import RecordLimits
 
 _HOMES = {
     "Changes": "stentor.model",
@@ -34,10 +35,13 @@ _HOMES = {
     "Schema": "stentor.model",
     "StentorError": "stentor.errors",
     "Subscription": "stentor.model",
+    "RecordLimits": "stentor.wire.limits",
+    "box": "stentor.language.builder",
     "col": "stentor.language.builder",
     "evaluate": "stentor.language.evaluate",
     "here": "stentor.language.builder",
     "parse": "stentor.language.parser",
+    "polygon": "stentor.language.builder",
     "to_text": "stentor.language.printer",
     "weight": "stentor.language.builder",
 }
@@ -48,13 +52,16 @@ __all__ = [
     "Event",
     "Limits",
     "Match",
+    "RecordLimits",
     "Schema",
     "StentorError",
     "Subscription",
+    "box",
     "col",
     "evaluate",
     "here",
     "parse",
+    "polygon",
     "to_text",
     "weight",
 ]
@@ -62,9 +69,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("stentor")
+        try:
+            return version("stentor")
+        except PackageNotFoundError:  # run from its sources
+            return "0+unknown"
     try:
         home = _HOMES[name]
     except KeyError:

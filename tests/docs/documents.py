@@ -2,12 +2,13 @@
 
 Kinds of blocks, and what is done with them:
 
-    python      runs by itself in an empty folder; a `text` block behind it is what it prints
-    sh          each line is a command; a `text` block behind it is what the commands print
-    match       expression | event | true, false or unknown, perhaps with a score
-    error       expression, or record as JSON | a piece of the message
-    json jsonl  records that are all read; with a name, a file that commands of every page find
-    (no kind)   a drawing
+    python       runs by itself; a `text` block right behind it is what it prints
+    sh           each line is a command; a `text` block right behind it is what they print
+    match        expression | event | perhaps: at [x, y] | true, false or unknown[, score 2]
+    match plane  the same, on a plane
+    error        expression, or record as JSON | a piece of the message
+    json, jsonl  records that are all read; with a name, a file that examples of every page find
+    (no kind)    a drawing
 """
 
 import re
@@ -19,7 +20,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-KINDS = {"python", "sh", "match", "error", "json", "jsonl", "text", ""}
+KINDS = {"python", "sh", "match", "error", "json", "jsonl", ""}
 
 _FENCE = re.compile(r"```(\S*) *(.*)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -43,6 +44,16 @@ class Line(NamedTuple):
         return _CELLS.split(self.text.strip())
 
 
+class Link(NamedTuple):
+    """What a page links to: a file, a place in a file, or both."""
+
+    page: Path
+    target: str
+
+    def __str__(self) -> str:
+        return f"{_name(self.page)} {self.target}"
+
+
 class Block(NamedTuple):
     """What stands between two fences; `number` is that of its first line."""
 
@@ -58,18 +69,9 @@ class Block(NamedTuple):
 
     @property
     def lines(self) -> list[Line]:
-        """Its lines that are not empty; one that ends in a backslash goes on in the next."""
-        lines: list[Line] = []
-        unfinished = False
-        for number, text in enumerate(self.text.splitlines(), start=self.number):
-            if unfinished:
-                before = lines.pop()
-                text = before.text + text.lstrip()
-                number = before.number
-            unfinished = text.endswith("\\")
-            if text.strip():
-                lines.append(Line(self.page, number, text.removesuffix("\\")))
-        return lines
+        """Its lines that are not empty."""
+        numbered = enumerate(self.text.splitlines(), start=self.number)
+        return [Line(self.page, number, text) for number, text in numbered if text.strip()]
 
 
 def blocks(*kinds: str) -> list[Block]:
@@ -105,14 +107,10 @@ def files() -> dict[str, str]:
     return {block.name: block.text for block in blocks("json", "jsonl") if block.name}
 
 
-def links() -> list[tuple[Path, str]]:
-    """Each page with each of its links that leads to no other site."""
-    return [
-        (page, target)
-        for page in PAGES
-        for target in _LINK.findall(_prose(page))
-        if "://" not in target
-    ]
+def links() -> list[Link]:
+    """The links that lead to no other site, each once for its page."""
+    found = (Link(page, target) for page in PAGES for target in _LINK.findall(_prose(page)))
+    return list(dict.fromkeys(link for link in found if "://" not in link.target))
 
 
 def anchors(page: Path) -> set[str]:

@@ -44,9 +44,7 @@ def example(line: Line, *, plane: bool) -> Example:
 
 
 MATCHES = [
-    example(line, plane=block.name == "plane")
-    for block in blocks("match")
-    for line in block.lines
+    example(line, plane=block.name == "plane") for block in blocks("match") for line in block.lines
 ]
 ERRORS = [line for block in blocks("error") for line in block.lines]
 matches = pytest.mark.parametrize("example", MATCHES, ids=[str(one.line) for one in MATCHES])
@@ -81,8 +79,13 @@ def test_an_engine_agrees(example: Example) -> None:
 def test_a_mistake_is_refused_with_this_message(line: Line) -> None:
     mistake, piece = line.cells
     with pytest.raises(StentorError) as caught:
-        if mistake.startswith("{"):
-            record_from_dict(json.loads(mistake), Schema(), default_op="publish")
-        else:
-            admit(mistake, Schema(), where="the example")
+        _read(mistake)
     assert piece in str(caught.value)
+
+
+def _read(mistake: str) -> None:
+    """Take in an expression, or a record where it is a JSON object."""
+    if mistake.startswith("{"):
+        record_from_dict(json.loads(mistake), Schema(), default_op="publish")
+    else:
+        admit(mistake, Schema(), where="the example")

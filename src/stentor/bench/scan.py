@@ -26,6 +26,8 @@ FEW_EVENTS: Final = 24
 COMPARED_EVENTS: Final = 256
 MANY_EVENTS: Final = 1024
 BUILDS: Final = 3
+#: Matches of the row loop that there is room for at first: with too little it would run twice.
+ROOM: Final = 1 << 20
 
 
 Match = Callable[[EventColumns], MatchPairs]
@@ -123,7 +125,7 @@ def _matched_by_rows(scan: Scan, events: EventColumns) -> MatchPairs:
     """The matches of *events*, by the verifier asked about every row."""
     table = scan.subscriptions
     starts = np.empty(len(events.until) + 1, np.int64)
-    found = np.empty(1024, np.int64)
+    found = np.empty(ROOM, np.int64)
     while True:
         count = match_rows(
             table.columns, table.validity, events, scratch_for(events), starts, found

@@ -76,5 +76,11 @@ def _until_done(program: str, cache: Path) -> float:
 
 
 def _environment(cache: Path) -> Mapping[str, str]:
-    """This process's environment, with another place for compiled kernels."""
-    return {**os.environ, "NUMBA_CACHE_DIR": str(cache), "STENTOR_QUIET": "1"}
+    """This process's environment, with other places for compiled kernels and for bytecode.
+
+    Bytecode is kept even where the user asked Python not to: without it every start would compile
+    NumPy's and Numba's sources too.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    places = {"NUMBA_CACHE_DIR": str(cache), "PYTHONPYCACHEPREFIX": str(cache.parent / "bytecode")}
+    return {**kept, **places, "STENTOR_QUIET": "1"}

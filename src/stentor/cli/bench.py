@@ -25,7 +25,7 @@ def command(
 ) -> None:
     """Measure a subject and print a ratio table: medians of interleaved rounds, with their spread.
 
-        stentor bench scan --size 1000000
+    stentor bench scan --size 1000000
     """
     result = run(subject, BenchOptions(size, repetitions, seed))
     if as_json:

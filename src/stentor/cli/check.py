@@ -16,16 +16,14 @@ from stentor.errors import SettingsError, StentorError
 from stentor.model import Schema
 from stentor.model.record import Subscribe
 from stentor.wire.records import Op
-from stentor.wire.rejected import Rejected
+from stentor.wire.rejected import Place, Rejected
 
 
 def command(
     subscriptions: Annotated[
         Path | None, typer.Option("--subscriptions", "-s", help="A file of subscriptions.")
     ] = None,
-    events: Annotated[
-        Path | None, typer.Option("--events", "-e", help="A file of events.")
-    ] = None,
+    events: Annotated[Path | None, typer.Option("--events", "-e", help="A file of events.")] = None,
     schema: SchemaOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -54,10 +52,10 @@ def _check(path: Path, op: Op, schema: Schema, counts: dict[str, Any], as_json: 
 
     with progress(f"Checking {path.name}", size_of(path)) as advance:
         for chunk in open_records(path, schema, ReadSettings(default_op=op)):
-            for found in chunk.records:
+            for found, place in zip(chunk.records, chunk.places, strict=True):
                 bad = found if isinstance(found, Rejected) else None
                 if isinstance(found, Subscribe):
-                    bad = _unusable(found, path, schema, counts, as_json)
+                    bad = _unusable(found, place, path, counts, as_json)
                 if bad is None:
                     counts["good"] += 1
                 else:
@@ -67,7 +65,7 @@ def _check(path: Path, op: Op, schema: Schema, counts: dict[str, Any], as_json: 
 
 
 def _unusable(
-    record: Subscribe, path: Path, schema: Schema, counts: dict[str, Any], as_json: bool
+    record: Subscribe, place: Place, path: Path, counts: dict[str, Any], as_json: bool
 ) -> Rejected | None:
     """What an engine would refuse in a subscription that was read; tells of contradictions."""
     from stentor.cli.rejects import refused
@@ -79,11 +77,11 @@ def _unusable(
         form = normalise(subscription.expression)
         Standing(form, subscription.at).checked()
     except StentorError as error:
-        return refused(record, str(error))
+        return refused(record, str(error), place)
     if form.never:
         counts["can never match"] += 1
         reason = "it asks for a contradiction, so no event can match it"
-        _show(path, "can never match", refused(record, reason), as_json)
+        _show(path, "can never match", refused(record, reason, place), as_json)
     return None
 
 

@@ -23,9 +23,9 @@ def command(
     people: Annotated[int, typer.Option(min=1, help="How many people walk about.")] = 5_000,
     events: Annotated[int, typer.Option(min=1, help="How many coupons and jobs come.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Of the generated afternoon.")] = 1,
-    picture: Annotated[
-        Path, typer.Option(help="Where the map of the deliveries goes.")
-    ] = Path("stentor-demo.png"),
+    picture: Annotated[Path, typer.Option(help="Where the map of the deliveries goes.")] = Path(
+        "stentor-demo.png"
+    ),
 ) -> None:
     """Watch the engine on a city's afternoon: people who walk about, coupons, jobs, bad records."""
     from stentor.engine import Engine

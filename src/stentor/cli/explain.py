@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from stentor.cli.exits import NO
 from stentor.cli.inputs import SchemaOption, feed, read_schema
-from stentor.errors import SettingsError, UnknownIdError
+from stentor.cli.rejects import place_of
+from stentor.engine import Engine
+from stentor.errors import NeverMatchesWarning, SettingsError, UnknownIdError
+from stentor.model.record import Publish
+from stentor.wire.files import open_records
+from stentor.wire.formats import ReadSettings
+from stentor.wire.json_text import from_json
+from stentor.wire.rejected import Rejected
+
+#: Refused subscriptions that are told of where the wanted one is not found.
+MOST_TOLD: Final = 10
 
 
 def command(
@@ -24,9 +35,7 @@ def command(
     subscriptions: Annotated[
         Path | None, typer.Option("--subscriptions", "-s", help="A file of subscriptions.")
     ] = None,
-    events: Annotated[
-        Path | None, typer.Option("--events", "-e", help="A file of events.")
-    ] = None,
+    events: Annotated[Path | None, typer.Option("--events", "-e", help="A file of events.")] = None,
     at: Annotated[
         str | None, typer.Option(help="Where the subscriber stands: `longitude,latitude`.")
     ] = None,
@@ -39,16 +48,14 @@ def command(
 
         stentor explain "price < 300 AND has_all(text, 'ipad')" '{"text": "iPad", "price": 350}'
     """
-    from stentor.engine import Engine
-
     engine = Engine(schema=read_schema(schema), clock=None)
-    found = _event(engine, event, events)
     if subscriptions is None:
-        engine.subscribe("the expression", subscription, at=_place(at))
+        with warnings.catch_warnings(category=NeverMatchesWarning, action="ignore"):
+            engine.subscribe("the expression", subscription, at=_place(at))
         subscription = "the expression"
     else:
-        feed(engine, subscriptions, "subscribe", lambda source, bad: None)
-    explanation = engine.explain(subscription, found)
+        _subscribe_all(engine, subscriptions, subscription)
+    explanation = engine.explain(subscription, _event(engine, event, events))
     print(json.dumps(asdict(explanation)) if as_json else explanation)
     if not explanation:
         raise typer.Exit(NO)
@@ -66,13 +73,23 @@ def _place(at: str | None) -> list[float] | None:
     return [x, y]
 
 
-def _event(engine: Any, event: str, events: Path | None) -> Any:
-    """The event that the argument names: JSON text, or an id in a file."""
-    from stentor.model.record import Publish
-    from stentor.wire.files import open_records
-    from stentor.wire.formats import ReadSettings
-    from stentor.wire.json_text import from_json
+def _subscribe_all(engine: Engine, path: Path, wanted: str) -> None:
+    """Subscribe what a file holds; where *wanted* is not among it, say what was refused."""
+    refused: list[str] = []
 
+    def on_rejected(source: Path, bad: Rejected) -> None:
+        place = "".join(f" {name} {number}" for name, number in place_of(bad).items())
+        refused.append(f"{source}{place}: {bad.reason}")
+
+    for _ in feed(engine, path, "subscribe", on_rejected):
+        pass
+    if wanted not in engine:
+        told = "".join(f"\n  refused: {one}" for one in refused[:MOST_TOLD])
+        raise UnknownIdError(f"no subscription in {path} has the id {wanted!r}{told}", id=wanted)
+
+
+def _event(engine: Engine, event: str, events: Path | None) -> Any:
+    """The event that the argument names: JSON text, or an id in a file."""
     if events is None:
         raw = from_json(event.encode())
         return {"id": "the event", **raw} if isinstance(raw, dict) else raw

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +12,7 @@ import typer
 from stentor.cli.rejects import refused
 from stentor.cli.screen import progress, size_of
 from stentor.engine import Engine
+from stentor.engine.report import Report
 from stentor.errors import SettingsError, StentorError
 from stentor.model import Schema
 from stentor.wire.files import open_records
@@ -55,20 +56,25 @@ def read_schema(path: Path | None) -> Schema:
     return Schema.declare(kinds)
 
 
-def feed(engine: Engine, path: Path, op: Op, on_rejected: OnRejected) -> int:
-    """Let all records of *path* happen to *engine*; how many were taken in."""
-    taken = 0
+def feed(
+    engine: Engine, path: Path, op: Op, on_rejected: OnRejected, top: int | None = None
+) -> Iterator[tuple[Report, int]]:
+    """Let the records of *path* happen to *engine*: a report at a time, and how many were good."""
     settings = ReadSettings(default_op=op, limits=engine.limits)
     with progress(f"Reading {path.name}", size_of(path)) as advance:
         for chunk in open_records(path, engine.schema, settings):
-            good = [one for one in chunk.records if not isinstance(one, Rejected)]
-            for one in chunk.records:
+            good = []
+            for one, place in zip(chunk.records, chunk.places, strict=True):
                 if isinstance(one, Rejected):
                     on_rejected(path, one)
-            for record, answer in zip(good, engine.step(good), strict=True):
+                else:
+                    good.append((one, place))
+            report = engine.step([record for record, _ in good], top=top)
+            taken = 0
+            for (record, place), answer in zip(good, report, strict=True):
                 if isinstance(answer, StentorError):
-                    on_rejected(path, refused(record, str(answer)))
+                    on_rejected(path, refused(record, str(answer), place))
                 else:
                     taken += 1
-            advance(chunk.bytes_read, f"{taken:,} taken in")
-    return taken
+            advance(chunk.bytes_read)
+            yield report, taken

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
@@ -15,14 +16,18 @@ from stentor.cli.exits import NO
 from stentor.cli.inputs import (
     EventsOption,
     JsonOption,
+    OnRejected,
     SchemaOption,
     SubscriptionsOption,
     feed,
     read_schema,
 )
-from stentor.cli.rejects import RejectedFile, refused
+from stentor.cli.rejects import RejectedFile
 from stentor.cli.screen import progress, size_of, summarise
-from stentor.errors import StentorError
+from stentor.engine import Engine
+from stentor.engine.report import Report
+from stentor.wire.files import is_parquet, open_tables
+from stentor.wire.frames import row_text
 from stentor.wire.rejected import Rejected
 
 
@@ -54,8 +59,6 @@ def command(
 
         stentor match -s subscriptions.jsonl -e events.jsonl -o matches.parquet
     """
-    from stentor.engine import Engine
-
     start = perf_counter()
     engine = Engine(index, schema=read_schema(schema), clock=None, threads=threads)
     with ExitStack() as stack:
@@ -67,7 +70,9 @@ def command(
                 print(f"stentor: {source}: {bad.reason}", file=sys.stderr)
                 raise typer.Exit(NO)
 
-        feed(engine, subscriptions, "subscribe", on_rejected)
+        never = 0
+        for report, _ in feed(engine, subscriptions, "subscribe", on_rejected):
+            never += len(report.never)
         writer = stack.enter_context(MatchWriter(out))
         count = _match(engine, events, writer, top, on_rejected)
     counts: dict[str, Any] = {
@@ -77,47 +82,45 @@ def command(
         "rejected": rejects.count,
         "seconds": round(perf_counter() - start, 3),
     }
+    if never:
+        counts["can never match"] = never
     if rejects.count:
         counts["rejected file"] = str(rejected)
     summarise(counts, as_json=as_json, to_output=out is not None)
 
 
 def _match(
-    engine: Any, events: Path, writer: MatchWriter, top: int | None, on_rejected: Any
+    engine: Engine, events: Path, writer: MatchWriter, top: int | None, on_rejected: OnRejected
 ) -> int:
-    """Publish all events of a file; how many there were."""
-    from stentor.wire.files import is_parquet, open_records, open_tables
-    from stentor.wire.formats import ReadSettings
-
+    """Publish all events of a file; how many were good."""
+    reports = _published if is_parquet(events) else _fed
     count = 0
-    with progress(f"Matching {events.name}", size_of(events)) as advance:
-        if is_parquet(events):
-            rows_before = 0
-            for table, bytes_read in open_tables(events):
-                report = engine.publish_batch(table, top=top)
-                writer.write(report.matches)
-                for bad in report.rejected.to_pylist():
-                    row = rows_before + bad["record"]
-                    on_rejected(events, Rejected(bad["reason"], "", row=row))
-                rows_before += table.num_rows
-                count += table.num_rows - report.rejected.num_rows
-                advance(bytes_read, f"{writer.count:,} matches")
-            return count
-        settings = ReadSettings(default_op="publish", limits=engine.limits)
-        for chunk in open_records(events, engine.schema, settings):
-            good = [one for one in chunk.records if not isinstance(one, Rejected)]
-            for one in chunk.records:
-                if isinstance(one, Rejected):
-                    on_rejected(events, one)
-            report = engine.step(good, top=top)
-            writer.write(report.matches)
-            for record, answer in zip(good, report, strict=True):
-                if isinstance(answer, StentorError):
-                    on_rejected(events, refused(record, str(answer)))
-                else:
-                    count += 1
-            advance(chunk.bytes_read, f"{writer.count:,} matches")
+    for report, good in reports(engine, events, on_rejected, top):
+        writer.write(report.matches)
+        count += good
     return count
+
+
+def _fed(
+    engine: Engine, events: Path, on_rejected: OnRejected, top: int | None
+) -> Iterator[tuple[Report, int]]:
+    return feed(engine, events, "publish", on_rejected, top)
+
+
+def _published(
+    engine: Engine, events: Path, on_rejected: OnRejected, top: int | None
+) -> Iterator[tuple[Report, int]]:
+    """The events of a Parquet file, which need not become records one by one."""
+    rows_before = 0
+    with progress(f"Reading {events.name}", size_of(events)) as advance:
+        for table, bytes_read in open_tables(events):
+            report = engine.publish_batch(table, top=top)
+            for bad in report.rejected.to_pylist():
+                text = row_text(table, bad["record"])
+                on_rejected(events, Rejected(bad["reason"], text, row=rows_before + bad["record"]))
+            rows_before += table.num_rows
+            advance(bytes_read)
+            yield report, table.num_rows - report.rejected.num_rows
 
 
 class MatchWriter:

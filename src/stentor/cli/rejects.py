@@ -10,7 +10,7 @@ from typing import Self, TextIO
 from stentor.model.record import Record
 from stentor.wire.json_text import to_json
 from stentor.wire.records import record_to_dict
-from stentor.wire.rejected import Rejected, raw_text
+from stentor.wire.rejected import Place, Rejected, raw_text
 
 
 class RejectedFile:
@@ -49,6 +49,6 @@ def place_of(rejected: Rejected) -> dict[str, int]:
     return {name: place for name, place in places.items() if place is not None}
 
 
-def refused(record: Record, reason: str, row: int | None = None) -> Rejected:
+def refused(record: Record, reason: str, place: Place) -> Rejected:
     """A record that was read, but that the engine refused."""
-    return Rejected(reason, raw_text(to_json(record_to_dict(record))), row=row)
+    return Rejected(reason, raw_text(to_json(record_to_dict(record))), *place)

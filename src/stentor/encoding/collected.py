@@ -57,9 +57,7 @@ class Collected:
         odd: list[int] = np.delete(at, fitting).tolist()
         return odd
 
-    def add_ordinary(
-        self, rows: list[int], expression: Callable[[int], str | Expression]
-    ) -> None:
+    def add_ordinary(self, rows: list[int], expression: Callable[[int], str | Expression]) -> None:
         """Encode *rows* one by one; *expression* gives the expression of a row, or raises."""
         if not rows:
             return

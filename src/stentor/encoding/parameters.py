@@ -67,9 +67,7 @@ class ParameterEncoder:
         for name in self.names:
             if values[name] is None:
                 raise ExpressionError(f"the parameter :{name} has no value here")
-        return parse(
-            self._expression, schema=self._schema, limits=self._limits, parameters=values
-        )
+        return parse(self._expression, schema=self._schema, limits=self._limits, parameters=values)
 
     def texts(self, values: Mapping[str, Any], rows: Int64) -> list[str]:
         """The expression's text with the values of each of *rows* (which are good) written in."""

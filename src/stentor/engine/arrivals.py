@@ -59,6 +59,8 @@ class Prepared:
             record = record_from_dict(record, self._schema, self._limits)
         elif isinstance(record, Publish):
             learn_event(record.event, self._schema)
+        elif not isinstance(record, Record):
+            raise RecordError(f"a record is a dict or a Record, got {type(record).__name__}")
         time = self._clock() if record.time is None else record.time
         self._steps.append(self._step(record, time))
         self._positions.append(self._count - 1)
@@ -95,7 +97,6 @@ class Prepared:
                 return Step(Operation.UNSUBSCRIBE, id, time)
             case Move(id, at):
                 return Step(Operation.MOVE, id, time, at=at)
-        raise RecordError(f"{type(record).__name__} is no record")
 
     def arriving(self) -> Arriving:
         """What a step takes."""

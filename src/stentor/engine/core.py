@@ -54,6 +54,7 @@ class Outcome:
     pairs: MatchPairs | ScoredPairs  # for each of them the rows that want it
     changes: dict[int, Changes]
     errors: dict[int, StentorError]
+    never: list[int]  # the steps that brought a subscription which no event can match
 
 
 def run(state: State, arriving: Arriving, *, top: int | None = None, threads: int = 1) -> Outcome:
@@ -81,7 +82,19 @@ def run(state: State, arriving: Arriving, *, top: int | None = None, threads: in
     if plan.seqs:
         state.seq, state.time = plan.seqs[-1], plan.times[-1]
     state.expire(EXPIRED_PER_RECORD * len(plan.seqs))
-    return Outcome(plan.published, pairs, changes, plan.errors)
+    return Outcome(plan.published, pairs, changes, plan.errors, _never(plan, arriving))
+
+
+def _never(plan: Plan, arriving: Arriving) -> list[int]:
+    """The records whose new subscriptions have no alternative left."""
+    alternatives = np.diff(arriving.columns.alternative_start)
+    return [
+        change.record
+        for change in plan.changes
+        if change.after is not None
+        and change.after.root is None
+        and not alternatives[change.after.column]
+    ]
 
 
 def _version_columns(state: State, plan: Plan, arriving: Arriving) -> SubscriptionColumns:
@@ -181,7 +194,7 @@ def run_events(
     if count:
         state.seq, state.time = int(seq[-1]), int(time[-1])
     state.expire(EXPIRED_PER_RECORD * count)
-    return Outcome(np.arange(count), pairs, {}, {})
+    return Outcome(np.arange(count), pairs, {}, {}, [])
 
 
 def _settle_changes(

@@ -1,6 +1,6 @@
 """The engine: the whole path on one screen.
 
-    dict, text, table ─arrivals─▶ columns ─core.run─▶ index ─▶ report: who wants what
+dict, text, table ─arrivals─▶ columns ─core.run─▶ index ─▶ report: who wants what
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from stentor._jit import announce_compilation
-from stentor.encoding.columns import EventColumns, ScoredPairs
+from stentor.encoding.columns import EventColumns, Int64, ScoredPairs
 from stentor.encoding.events import Arrival, encode_events
 from stentor.encoding.texts import TextEncoder
 from stentor.engine import batches, folder
@@ -70,6 +70,8 @@ class Engine:
         if schema is None:
             schema = Schema()
         self.schema = schema if isinstance(schema, Schema) else Schema.declare(schema)
+        if threads < 1:
+            raise SettingsError(f"threads is {threads}; expected at least 1")
         self.limits = limits
         self.threads = threads
         self._clock = clock
@@ -167,55 +169,57 @@ class Engine:
         if k < 1:
             raise SettingsError(f"k is {k}; expected at least 1")
         announce_compilation()
-        state = self._state
-        arrival = Arrival(self._event(event), self._time(), state.seq + 1)
-        best = match(state, encode_events([arrival], self.schema), k, self.threads)
-        assert isinstance(best, ScoredPairs)
-        ids = [state.subscribers.ids[row] for row in best.rows.tolist()]
-        return list(zip(ids, best.scores.tolist(), strict=True))
+        asked = self._asked(event)
+        with self._lock:
+            state = self._state
+            arrival = Arrival(asked, self._time(), state.seq + 1)
+            best = match(state, encode_events([arrival], self.schema), k, self.threads)
+            assert isinstance(best, ScoredPairs)
+            ids = [state.subscribers.ids[row] for row in best.rows.tolist()]
+            return list(zip(ids, best.scores.tolist(), strict=True))
 
     def explain(self, id: str, event: Mapping[str, Any] | Event) -> Explanation:
         """Why the subscription *id* wants *event*, or why not: predicate by predicate."""
-        row = self._row(id)
-        tree = parse(self._state.texts[row], schema=self.schema, limits=self.limits.expression)
-        return explain(id, tree, self._event(event), self.schema, self._state.index.position(row))
+        asked = self._asked(event)
+        with self._lock:
+            row = self._row(id)
+            text, here = self._state.texts[row], self._state.index.position(row)
+        tree = parse(text, schema=self.schema, limits=self.limits.expression)
+        return explain(id, tree, asked, self.schema, here)
 
     def get(self, id: str) -> dict[str, Any]:
         """The subscription *id* in its JSON form: id, expression, at, until."""
-        row = self._row(id)
-        until = self._until(row)
-        return subscription_to_dict(
-            Subscription(
-                id,
-                parse(self._state.texts[row], limits=self.limits.expression),
-                self._state.index.position(row),
-                None if until == NEVER else until,
-            )
-        )
+        with self._lock:
+            row = self._row(id)
+            text, at = self._state.texts[row], self._state.index.position(row)
+            until = self._until(row)
+        tree = parse(text, limits=self.limits.expression)
+        return subscription_to_dict(Subscription(id, tree, at, None if until == NEVER else until))
 
     def __contains__(self, id: str) -> bool:
-        row = self._state.subscribers.row(id)
-        return row != NO_ROW and self._until(row) > self._time()
+        with self._lock:
+            row = self._state.subscribers.row(id)
+            return row != NO_ROW and self._until(row) > self._time()
 
     def __len__(self) -> int:
         """How many subscriptions stand and are not over."""
-        index = self._state.index
-        return int(np.count_nonzero(index.until(index.standing_rows()) > self._time()))
+        with self._lock:
+            return len(self._standing_rows())
 
     def __iter__(self) -> Iterator[str]:
-        """The ids of all subscriptions, in the order in which they came."""
-        state = self._state
-        rows = state.index.standing_rows()
-        rows = rows[state.index.until(rows) > self._time()]
-        return iter(state.subscribers.ids.take(rows).to_pylist())
+        """The ids of all subscriptions that stand and are not over, sorted."""
+        with self._lock:
+            ids: list[str] = self._state.subscribers.ids.take(self._standing_rows()).to_pylist()
+        return iter(sorted(ids))
 
     def stats(self) -> dict[str, Any]:
         """Counts and sizes: what stands, in which structure, in how many bytes."""
-        return {
-            **self._state.index.stats(),
-            "attributes": len(self.schema),
-            "records": self._state.seq,
-        }
+        with self._lock:
+            return {
+                **self._state.index.stats(),
+                "attributes": len(self.schema),
+                "records": self._state.seq,
+            }
 
     # Keeping it.
 
@@ -275,6 +279,12 @@ class Engine:
             return event
         return Event(event.id, event.attributes, event.weights, instant(until, "until"))
 
+    def _asked(self, event: Mapping[str, Any] | Event) -> Event:
+        """The event of a question, from which the schema learns nothing."""
+        if isinstance(event, Event):
+            return event
+        return event_from_dict(event, self.schema.copy(), self.limits)
+
     def _now(self) -> int | None:
         """The clock's time in microseconds; None where there is no clock."""
         return None if self._clock is None else round(self._clock() * 1_000_000)
@@ -283,6 +293,11 @@ class Engine:
         """The logical time at which a question is answered."""
         now = self._now()
         return self._state.time if now is None else max(self._state.time, now)
+
+    def _standing_rows(self) -> Int64:
+        index = self._state.index
+        rows = index.standing_rows()
+        return rows[index.until(rows) > self._time()]
 
     def _until(self, row: int) -> int:
         return int(self._state.index.until(np.array([row], np.int64))[0])

@@ -154,5 +154,3 @@ def show(value: Value) -> str:
             return repr(text if len(text) <= 60 else text[:60] + "…")
         case Constant(_, number):
             return f"{number:g}"
-
-

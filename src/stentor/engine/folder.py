@@ -1,10 +1,10 @@
 """An engine in a folder: saved at once or not at all, opened without copying.
 
-    folder/
-      manifest.json    the engine's own: schema, order, time, structure
-      subscriptions/   their columns, ids, texts, and the ids' order by hash
-      events/          the live events' columns and ids
-      index/           what the structure keeps beside the columns
+folder/
+  manifest.json    the engine's own: schema, order, time, structure
+  subscriptions/   their columns, ids, texts, and the ids' order by hash
+  events/          the live events' columns and ids
+  index/           what the structure keeps beside the columns
 """
 
 from __future__ import annotations

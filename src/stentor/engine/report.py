@@ -51,6 +51,11 @@ class Report(Sequence[Answer]):
             int(batch.positions[step]): (step, changes) for step, changes in outcome.changes.items()
         }
 
+    @property
+    def never(self) -> list[int]:
+        """The records whose subscriptions ask for a contradiction: no event can match them."""
+        return [int(self._batch.positions[step]) for step in self._outcome.never]
+
     @cached_property
     def _published(self) -> Int64:
         """The records whose events were matched, ascending."""
@@ -119,7 +124,8 @@ class Report(Sequence[Answer]):
     def __repr__(self) -> str:
         return (
             f"<{len(self):,} records: {len(self._outcome.pairs.rows):,} matches, "
-            f"{self.changes.num_rows:,} changes, {len(self._errors):,} rejected>"
+            f"{self.changes.num_rows:,} changes, {len(self._errors):,} rejected"
+            + (f", {len(self.never):,} can never match>" if self.never else ">")
         )
 
     def _repr_html_(self) -> str:

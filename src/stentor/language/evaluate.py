@@ -190,9 +190,7 @@ def _range_truth(literals: list[Literal], value: Range) -> bool | None:
                 math.nextafter(constant, math.inf),
             }
     truths = [
-        _all(
-            literal_truth(literal, Constant(value.kind, one), None, False) for literal in literals
-        )
+        _all(literal_truth(literal, Constant(value.kind, one), None, False) for literal in literals)
         for one in tried
         if value.low <= one <= value.high
     ]

@@ -11,6 +11,7 @@ from stentor.errors import ExpressionError, ExpressionSyntaxError, LimitError
 from stentor.language import mistakes
 from stentor.language.cursor import Cursor
 from stentor.language.regions import checked_box, checked_circle, checked_point
+from stentor.language.terms import has_term
 from stentor.language.wkt import read_polygon
 from stentor.model.expression import HERE, Has, Within
 from stentor.model.region import Region
@@ -66,7 +67,10 @@ def _has(cursor: Cursor, name: str, every: bool) -> Has:
         if len(words) == cursor.limits.words:
             error = LimitError(f"more than {len(words):,} words, which is the limit")
             raise cursor.placed(error, cursor.at)
+        at = cursor.at
         words.append(cursor.string("a word"))
+        if not has_term(words[-1]):
+            raise cursor.placed(mistakes.no_term(words[-1]), at)
     cursor.at += 1
     return Has(attribute, tuple(words), every)
 

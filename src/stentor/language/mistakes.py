@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from stentor.errors import ExpressionSyntaxError, UnknownFunctionError
+from stentor.errors import ExpressionError, ExpressionSyntaxError, UnknownFunctionError
 from stentor.language.lexer import END, RESERVED
 from stentor.language.strings import is_string, quote, quote_name
 
@@ -208,3 +208,11 @@ def no_such_predicate(name: str, known: list[str]) -> ExpressionSyntaxError | Un
             else f"the functions are {', '.join(known)}"
         )
     return UnknownFunctionError(f"there is no function {shown(name)}", hint=hint)
+
+
+def no_term(word: str) -> ExpressionError:
+    """For a word in which there is nothing to search for."""
+    return ExpressionError(
+        f"the word {word!r} holds no letter or digit to search for",
+        hint="has_all and has_any look for whole terms: runs of letters and digits",
+    )

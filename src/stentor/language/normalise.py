@@ -1,6 +1,6 @@
 """Text's tree → alternatives of conditions: multiplied out, simplified, never changing a score.
 
-    tree ─push_inward─▶ literals under All/Some ─expand─▶ alternatives ─simplify─▶ NormalForm
+tree ─push_inward─▶ literals under All/Some ─expand─▶ alternatives ─simplify─▶ NormalForm
 """
 
 from __future__ import annotations

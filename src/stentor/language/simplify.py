@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-from stentor.errors import ExpressionError
 from stentor.language.conditions import (
     EVERYTHING,
     Condition,
@@ -26,6 +25,7 @@ from stentor.language.conditions import (
     points,
 )
 from stentor.language.evaluate import Alternative, by_attribute, literal_truth
+from stentor.language.mistakes import no_term
 from stentor.language.negation import Literal
 from stentor.language.terms import fold_terms
 from stentor.model import (
@@ -85,7 +85,17 @@ def _number_tests(literals: list[Literal]) -> list[Test] | None:
     spans = EVERYTHING
     for literal in literals:
         spans = intersection(spans, _intervals(literal))
+    if _is_boolean(literals[0]) and not intersection(spans, points([0.0, 1.0])):
+        return None
     return [Spans(spans)] if spans else None
+
+
+def _is_boolean(literal: Literal) -> bool:
+    match literal.predicate:
+        case Comparison(_, _, Constant(Kind.BOOLEAN)) | In(_, (Constant(Kind.BOOLEAN), *_)):
+            return True
+        case _:
+            return False
 
 
 def _intervals(literal: Literal) -> tuple[Interval, ...]:
@@ -190,10 +200,7 @@ def _groups(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], ...]:
     folded = [tuple(dict.fromkeys(fold_terms(word))) for word in words]
     for word, terms in zip(words, folded, strict=True):
         if not terms:
-            raise ExpressionError(
-                f"the word {word!r} holds no letter or digit to search for",
-                hint="has_all and has_any look for whole terms: runs of letters and digits",
-            )
+            raise no_term(word)
     if every:
         return (tuple(sorted({term for terms in folded for term in terms})),)
     return tuple(sorted({tuple(sorted(terms)) for terms in folded}))

@@ -73,6 +73,15 @@ def fold_terms(text: str) -> list[str]:
     return _terms_of_any_script(text)
 
 
+def has_term(word: str) -> bool:
+    """Whether *word* has a term to search for.
+
+    >>> has_term("iPad"), has_term("!?")
+    (True, False)
+    """
+    return word.isalnum() or bool(fold_terms(word))
+
+
 def _normalised(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 

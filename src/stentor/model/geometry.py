@@ -60,9 +60,7 @@ def distance(x1: float, y1: float, x2: float, y2: float, plane: bool) -> float:
     return 2.0 * EARTH_RADIUS * math.asin(math.sqrt(min(1.0, h)))
 
 
-def circle_box(
-    x: float, y: float, radius: float, plane: bool
-) -> tuple[float, float, float, float]:
+def circle_box(x: float, y: float, radius: float, plane: bool) -> tuple[float, float, float, float]:
     """A box (west, south, east, north) that surely holds the circle; never crosses 180°."""
     if plane:
         slack = 1e-12 * (abs(x) + abs(y) + radius)

@@ -122,11 +122,13 @@ class Schema:
         for use in new.values():
             known = self._attributes.get(use.name)
             if known is None:
-                self._attributes[use.name] = _Attribute(
-                    len(self._attributes), use.kind, use.where
-                )
+                self._attributes[use.name] = _Attribute(len(self._attributes), use.kind, use.where)
             elif known.kind is None:
                 known.kind, known.where = use.kind, use.where
+
+    def copy(self) -> Schema:
+        """An equal schema that learns by itself."""
+        return Schema.from_dict(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-able form, from which `from_dict` makes an equal schema."""

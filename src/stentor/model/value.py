@@ -190,11 +190,11 @@ def _value_of_object(
                 field=field,
             )
         if low.value > high.value:  # type: ignore[operator]  # both are doubles here
-            raise RecordError(f"its low end {raw['low']} is above its {raw['high']}", field=field)
+            raise RecordError(f"its low end {raw['low']} is above {raw['high']}", field=field)
         return Range(low.kind, float(low.value), float(high.value))
     raise RecordError(
-        "an object here is a GeoJSON Point, {\"lon\": …, \"lat\": …} or a range "
-        "{\"low\": …, \"high\": …}; "
+        'an object here is a GeoJSON Point, {"lon": …, "lat": …} or a range '
+        '{"low": …, "high": …}; '
         "flatten other nested objects into attributes of their own",
         field=field,
     )

@@ -18,9 +18,9 @@ from stentor.errors import RecordError, StentorError
 from stentor.model import Schema
 from stentor.model.record import Record
 from stentor.wire.formats import ReadSettings, objects_of
-from stentor.wire.json_lines import read_with_offsets, record_or_error
+from stentor.wire.json_lines import read_with_places, record_or_error
 from stentor.wire.json_text import from_json, to_json
-from stentor.wire.rejected import Rejected, raw_text
+from stentor.wire.rejected import Place, Rejected, raw_text
 
 #: A larger document is read line by line, or not at all.
 MOST_DOCUMENT_BYTES: Final = 256_000_000
@@ -33,6 +33,7 @@ class Chunk(NamedTuple):
     """Some records of a file, in order, and how many of its bytes have been read by then."""
 
     records: list[Record | Rejected]
+    places: list[Place]  # where each stood
     bytes_read: int
 
 
@@ -55,10 +56,10 @@ def open_records(
     if is_parquet(path):
         yield from _parquet_chunks(path, schema, chosen, chunk_records)
         return
-    found: Iterable[tuple[Record | Rejected, int]] | None = None
+    found: Iterable[tuple[Record | Rejected, Place, int]] | None = None
     if Path(path).suffix.lower() in (".json", ".geojson"):
         found = _document_records(Path(path), schema, chosen)
-    yield from _chunks(found or read_with_offsets(path, schema, chosen), chunk_records)
+    yield from _chunks(found or read_with_places(path, schema, chosen), chunk_records)
 
 
 def open_tables(path: str | PathLike[str], *, chunk_rows: int = 65_536) -> Iterator[TableChunk]:
@@ -110,7 +111,9 @@ def _parquet_chunks(
     rows_before = 0
     for table, bytes_read in open_tables(path, chunk_rows=chunk_records):
         found = records_from_table(table, schema, settings)
-        yield Chunk([_in_file(one, rows_before) for one in found], bytes_read)
+        records = [_in_file(one, rows_before) for one in found]
+        places = [Place(row=rows_before + row) for row in range(table.num_rows)]
+        yield Chunk(records, places, bytes_read)
         rows_before += table.num_rows
 
 
@@ -123,7 +126,7 @@ def _in_file(found: Record | Rejected, rows_before: int) -> Record | Rejected:
 
 def _document_records(
     path: Path, schema: Schema, settings: ReadSettings
-) -> Iterator[tuple[Record | Rejected, int]] | None:
+) -> Iterator[tuple[Record | Rejected, Place, int]] | None:
     """The records of the one JSON document *path* with its size; None where it is not one."""
     size = path.stat().st_size
     if size > MOST_DOCUMENT_BYTES:
@@ -132,7 +135,10 @@ def _document_records(
         objects = list(objects_of(from_json(path.read_bytes().removeprefix(_BOM)), settings))
     except StentorError:
         return None
-    return ((_record(row, raw, schema, settings), size) for row, raw in enumerate(objects))
+    return (
+        (_record(row, raw, schema, settings), Place(row=row), size)
+        for row, raw in enumerate(objects)
+    )
 
 
 def _record(row: int, raw: Any, schema: Schema, settings: ReadSettings) -> Record | Rejected:
@@ -142,7 +148,10 @@ def _record(row: int, raw: Any, schema: Schema, settings: ReadSettings) -> Recor
     return found
 
 
-def _chunks(found: Iterable[tuple[Record | Rejected, int]], chunk_records: int) -> Iterator[Chunk]:
+def _chunks(
+    found: Iterable[tuple[Record | Rejected, Place, int]], chunk_records: int
+) -> Iterator[Chunk]:
     remaining = iter(found)
     while taken := list(islice(remaining, chunk_records)):
-        yield Chunk([one for one, _ in taken], taken[-1][1])
+        records, places, bytes_read = zip(*taken, strict=True)
+        yield Chunk(list(records), list(places), bytes_read[-1])

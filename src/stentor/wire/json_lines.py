@@ -19,7 +19,7 @@ from stentor.model.record import Record
 from stentor.wire.formats import ReadSettings, objects_of, record_from_object
 from stentor.wire.json_text import from_json, to_json
 from stentor.wire.records import record_to_dict
-from stentor.wire.rejected import Rejected, raw_text
+from stentor.wire.rejected import Place, Rejected, raw_text
 
 Source = str | PathLike[str] | BinaryIO
 
@@ -41,18 +41,19 @@ def read_records(
     source: Source, schema: Schema, settings: ReadSettings | None = None
 ) -> Iterator[Record | Rejected]:
     """The records of *source*, a path or a binary stream, each as soon as its line is there."""
-    for found, _ in read_with_offsets(source, schema, settings or ReadSettings()):
+    for found, _, _ in read_with_places(source, schema, settings or ReadSettings()):
         yield found
 
 
-def read_with_offsets(
+def read_with_places(
     source: Source, schema: Schema, settings: ReadSettings
-) -> Iterator[tuple[Record | Rejected, int]]:
-    """`read_records`, each with how many bytes of *source* have been read by then."""
+) -> Iterator[tuple[Record | Rejected, Place, int]]:
+    """`read_records`, each with where it stood and how many bytes have been read by then."""
     with _opened(source) as stream:
         for line in lines_of(stream, settings.limits.record_bytes):
+            place = Place(line.number, line.offset)
             for found in records_of_line(line, schema, settings):
-                yield found, line.stop
+                yield found, place, line.stop
 
 
 def write_records(records: Iterable[Record], stream: BinaryIO) -> int:

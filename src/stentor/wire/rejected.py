@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 #: How much of a bad record is kept, in characters.
 MOST_RAW: Final = 2_000
+
+
+class Place(NamedTuple):
+    """Where a record stood: in a file of lines, or in a table or document."""
+
+    line: int | None = None  # counted from 1
+    offset: int | None = None  # of the line's first byte in the file
+    row: int | None = None  # counted from 0
 
 
 @dataclass(frozen=True, slots=True)

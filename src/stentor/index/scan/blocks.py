@@ -54,6 +54,11 @@ class BlockStore:
         return self._count
 
     @property
+    def reach(self) -> int:
+        """The number of alternatives that there must be, at least."""
+        return int(self._blocks.member[self._count - 1]) + 1 if self._count else 0
+
+    @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in (*self._blocks, *self.filters, self.left))
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -19,27 +17,26 @@ from stentor.encoding.columns import (
     event_count,
     subscription_count,
 )
+from stentor.errors import FolderError
 from stentor.index.growing import GrowingArray
 from stentor.index.readonly import all_read_only, read_only
 from stentor.index.scan.backwards import match_events, prepare_alternatives, sign_events
 from stentor.index.scan.blocks import BlockStore
 from stentor.index.scan.check import check_blocks
 from stentor.index.scan.filters import children, choose_filters
-from stentor.index.scan.kernels import plan_events, scan_blocks
+from stentor.index.scan.kernels import scan_blocks
 from stentor.index.scan.layout import BLOCK, NO_FILTERS, WORDS, Plan
+from stentor.index.scan.planning import plan_events
+from stentor.index.scan.tiles import events_between, joined, over_tiles
 from stentor.index.storage import read_arrays, write_arrays
 from stentor.index.structure import Structure
 from stentor.index.verify import Candidates, best_of, scores_of, settle
 from stentor.index.verify.candidates import by_event
 from stentor.index.verify.scratch import scratch_for
 
-#: Events that pass a block together.
-TILE = 512
 #: Candidates (16 bytes each) that there is room for at first, and at most: a tile that brings more
 #: than these is halved.
 ROOM, MOST_ROOM = 1 << 15, 1 << 22
-
-Pairs = TypeVar("Pairs", MatchPairs, ScoredPairs)
 
 
 class Scan(Structure):
@@ -57,7 +54,7 @@ class Scan(Structure):
 
         Cost: a few cache lines per block and event, and the verifier for what they leave.
         """
-        return _over_tiles(self._match_tile, events, threads)
+        return over_tiles(self._match_tile, events, threads)
 
     def top(self, events: EventColumns, k: int, *, threads: int = 1) -> ScoredPairs:
         """For each event its k best rows, and ties. Cost: that of `match`, and all scores."""
@@ -67,7 +64,7 @@ class Scan(Structure):
             scores = scores_of(self.subscriptions.columns, tile, pairs)
             return best_of(ScoredPairs(*pairs, scores), k)
 
-        return _over_tiles(best, events, threads)
+        return over_tiles(best, events, threads)
 
     def match_back(self, columns: SubscriptionColumns) -> MatchPairs:
         """For each subscription the live events that it wants.
@@ -99,33 +96,20 @@ class Scan(Structure):
 
     def _match_tile(self, events: EventColumns) -> MatchPairs:
         """The matches of a few events."""
-        plan = self._plan(events)
-        blocks, lines = self._store.blocks, self._store.lines
+        store = self._store  # a writer may put another one in its place
+        plan, blocks = _plan(events, store), store.blocks
         room, found = 0, ROOM
         while found > room:
             if found > MOST_ROOM and event_count(events) > 1:
                 half = event_count(events) // 2
                 cuts = (events_between(events, 0, half), events_between(events, half, None))
-                return _joined([self._match_tile(one) for one in cuts])
+                return joined([self._match_tile(one) for one in cuts])
             room = found
             event, alternative = np.empty(room, np.int64), np.empty(room, np.int64)
             words = np.empty(WORDS, np.uint64)
-            found = scan_blocks(blocks, lines, plan, words, event, alternative)
+            found = scan_blocks(blocks, store.lines, plan, words, event, alternative)
         candidates = Candidates(event[:found], alternative[:found], np.zeros(0, np.uint8))
         return settle(self.subscriptions.columns, self.subscriptions.validity, events, candidates)
-
-    def _plan(self, events: EventColumns) -> Plan:
-        count, filters = event_count(events), self._store.filters
-        width = len(filters.attribute)
-        plan = Plan(
-            signature=np.empty(count, np.uint64),
-            survival=np.empty(count),
-            used=np.empty(count, np.int64),
-            first=np.empty(count * width, np.int32),
-            last=np.empty(count * width, np.int32),
-        )
-        plan_events(events, filters, self._store.left, np.empty(width), plan)
-        return all_read_only(plan)
 
     # What changes.
 
@@ -166,6 +150,11 @@ class Scan(Structure):
     def _opened(self, folder: Path) -> None:
         arrays, _ = read_arrays(folder, kind=self.name)
         self._store = BlockStore.over(arrays)
+        if self._store.reach > len(self.subscriptions.columns.predicate_start) - 1:
+            raise FolderError(
+                f"{folder} holds the scan of other subscriptions than those it was opened with; "
+                "open both from one saved folder"
+            )
 
     def stats(self) -> dict[str, Any]:
         inherited = super().stats()
@@ -186,39 +175,15 @@ class Scan(Structure):
         assert np.array_equal(signature, self._live_signature.view)
 
 
-def events_between(events: EventColumns, start: int, stop: int | None) -> EventColumns:
-    """The events *start* … *stop* of *events*, without a copy."""
-    offset_stop = None if stop is None else stop + 1
-    return events._replace(
-        value_start=events.value_start[start:offset_stop],
-        term_start=events.term_start[start:offset_stop],
-        weight_start=events.weight_start[start:offset_stop],
-        until=events.until[start:stop],
-        time=events.time[start:stop],
-        seq=events.seq[start:stop],
+def _plan(events: EventColumns, store: BlockStore) -> Plan:
+    """What *events* ask of the blocks of *store*."""
+    count, width = event_count(events), len(store.filters.attribute)
+    plan = Plan(
+        signature=np.empty(count, np.uint64),
+        survival=np.empty(count),
+        used=np.empty(count, np.int64),
+        first=np.empty(count * width, np.int32),
+        last=np.empty(count * width, np.int32),
     )
-
-
-def _over_tiles(
-    match: Callable[[EventColumns], Pairs], events: EventColumns, threads: int
-) -> Pairs:
-    """What *match* finds for *events*, a tile at a time; the same for any *threads*."""
-    count = event_count(events)
-    tile = max(1, min(TILE, -(-count // threads)))
-    tiles = [
-        events_between(events, start, min(start + tile, count))
-        for start in range(0, max(1, count), tile)
-    ]
-    if threads == 1 or len(tiles) == 1:
-        return _joined([match(one) for one in tiles])
-    with ThreadPoolExecutor(threads) as pool:
-        return _joined(list(pool.map(match, tiles)))
-
-
-def _joined(parts: Sequence[Pairs]) -> Pairs:
-    """The pairs of all *parts*, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.starts) for part in parts)])
-    rest = (np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True))
-    return type(parts[0])(np.cumsum(counts), *rest)
+    plan_events(events, store.filters, store.left, np.empty(width), plan)
+    return all_read_only(plan)

@@ -15,8 +15,8 @@ from pyarrow import types
 from stentor.encoding.columns import Int64
 from stentor.errors import RecordError
 from stentor.model import Kind
-from stentor.model.value import timestamp
 from stentor.model.time import EARLIEST, LATEST, instant
+from stentor.model.value import timestamp
 from stentor.wire.cells.layout import Booleans, Cells, Problem, fixed_width, problems, validity
 from stentor.wire.cells.numbers import rounded
 from stentor.wire.cells.strings import is_string

@@ -1,0 +1,52 @@
+"""Batches of events, a tile at a time, on one thread or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+from stentor.encoding.columns import EventColumns, MatchPairs, ScoredPairs, event_count
+
+#: Events that pass a block together.
+TILE = 512
+
+Pairs = TypeVar("Pairs", MatchPairs, ScoredPairs)
+
+
+def events_between(events: EventColumns, start: int, stop: int | None) -> EventColumns:
+    """The events *start* … *stop* of *events*, without a copy."""
+    offset_stop = None if stop is None else stop + 1
+    return events._replace(
+        value_start=events.value_start[start:offset_stop],
+        term_start=events.term_start[start:offset_stop],
+        weight_start=events.weight_start[start:offset_stop],
+        until=events.until[start:stop],
+        time=events.time[start:stop],
+        seq=events.seq[start:stop],
+    )
+
+
+def over_tiles(match: Callable[[EventColumns], Pairs], events: EventColumns, threads: int) -> Pairs:
+    """What *match* finds for *events*, a tile at a time; the same for any *threads*."""
+    count = event_count(events)
+    tile = max(1, min(TILE, -(-count // threads)))
+    tiles = [
+        events_between(events, start, min(start + tile, count))
+        for start in range(0, max(1, count), tile)
+    ]
+    if threads == 1 or len(tiles) == 1:
+        return joined([match(one) for one in tiles])
+    with ThreadPoolExecutor(threads) as pool:
+        return joined(list(pool.map(match, tiles)))
+
+
+def joined(parts: Sequence[Pairs]) -> Pairs:
+    """The pairs of all *parts*, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.starts) for part in parts)])
+    rest = (np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True))
+    return type(parts[0])(np.cumsum(counts), *rest)

@@ -1,0 +1,109 @@
+"""What the documents list and link to is what there is."""
+
+import dataclasses
+import inspect
+import re
+
+import pytest
+from typer.main import get_command
+
+import stentor.errors
+from stentor import Engine, Limits
+from stentor.cli.app import app
+from stentor.errors import StentorError
+from stentor.language.functions import NAMES
+from stentor.language.lexer import RESERVED
+from stentor.model import Kind
+from stentor.wire.limits import RecordLimits
+from tests.docs.documents import PAGES, ROOT, Link, anchors, links, table
+
+LANGUAGE, ENGINE, FORMATS = "docs/language.md", "docs/engine.md", "docs/formats.md"
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text("utf-8")
+
+
+@pytest.mark.parametrize("link", links(), ids=str)
+def test_a_link_leads_somewhere(link: Link) -> None:
+    path, _, anchor = link.target.partition("#")
+    linked = link.page.parent / path if path else link.page
+    assert linked.exists()
+    assert not anchor or anchor in anchors(linked)
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    readme = ROOT / "README.md"
+    linked = {ROOT / link.target for link in links() if link.page == readme}
+    assert set(PAGES) - linked == {readme, ROOT / "CHANGELOG.md"}
+
+
+@pytest.mark.parametrize(
+    ("page", "limits"), [(LANGUAGE, Limits()), (FORMATS, RecordLimits())], ids=[LANGUAGE, FORMATS]
+)
+def test_every_limit_is_listed_with_its_default(page: str, limits: Limits | RecordLimits) -> None:
+    defaults = {field.name: getattr(limits, field.name) for field in dataclasses.fields(limits)}
+    listed = {name: default for name, default, _ in table(page, "limit")}
+    assert listed == {
+        name: f"{default:,}" if isinstance(default, int) else "Limits()"
+        for name, default in defaults.items()
+    }
+
+
+def test_every_function_is_in_the_language() -> None:
+    grammar = text_of(LANGUAGE).partition("## Grammar")[2]
+    assert [name for name in NAMES if not re.search(rf"\b{name}\b", grammar)] == []
+
+
+def test_every_reserved_word_and_every_type_is_in_the_language() -> None:
+    words = re.search(r"reserved.*?backquotes: ((?:`[A-Z]+`\s?)+)", text_of(LANGUAGE), re.DOTALL)
+    assert words
+    assert set(re.findall(r"[A-Z]+", words[1])) == set(RESERVED.values())
+    kinds = re.search(r"The types are (.*?)\.", text_of(LANGUAGE), re.DOTALL)
+    assert kinds
+    assert set(re.findall(r"`(\w+)`", kinds[1])) == set(Kind)
+
+
+def test_everything_an_engine_does_is_on_its_page() -> None:
+    public = [name for name in vars(Engine) if not name.startswith("_")]
+    page = text_of(ENGINE)
+    assert [name for name in public if not re.search(rf"`{name}\b|\.{name}\(", page)] == []
+
+
+def test_every_setting_of_an_engine_is_listed_with_its_default() -> None:
+    parameters = inspect.signature(Engine).parameters.values()
+    listed = {name: default for name, default, _ in table(ENGINE, "setting")}
+    assert listed.keys() == {one.name for one in parameters}
+    for one in parameters:
+        shown = {"limits": "RecordLimits()", "clock": "time.time", "index": f'"{one.default}"'}
+        assert listed[one.name] == shown.get(one.name, str(one.default))
+
+
+def test_every_error_is_listed_with_the_kind_it_also_is() -> None:
+    listed = {row[0].split()[0] for row in table(ENGINE, "error") + table(LANGUAGE, "error")}
+    errors = {
+        name
+        for name, one in vars(stentor.errors).items()
+        if inspect.isclass(one) and issubclass(one, StentorError)
+    }
+    assert listed == errors - {"StentorError"}
+    for name, kind, _ in table(ENGINE, "error"):
+        kinds = [one.__name__ for one in getattr(stentor.errors, name.split()[0]).__mro__]
+        assert kind in kinds
+
+
+def test_every_option_of_every_command_is_listed() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    listed = {
+        (command, option)
+        for options, of, _ in table(FORMATS, "option")
+        for command in of.split(", ")
+        for option in options.split(", ")
+    }
+    assert listed == {
+        (name, option)
+        for name, command in commands.items()
+        for parameter in command.params
+        for option in parameter.opts
+        if option.startswith("-")
+    }
