@@ -13,7 +13,7 @@ from stentor.encoding.columns import SubscriptionColumns
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.encoding.slots import Shaped, take_apart
 from stentor.encoding.subscriptions import Standing, encode_subscriptions
-from stentor.encoding.texts import MOST_SHAPES, TextEncoder
+from stentor.encoding.texts import LEAST_COMPILED, MOST_SHAPES, TextEncoder
 from stentor.errors import ExpressionError, RecordError, SettingsError, StentorError
 from stentor.language.admit import admit
 from stentor.language.limits import Limits
@@ -37,6 +37,16 @@ PREDICATES = st.one_of(
     st.builds("brand IN ('{}', '{}')".format, WORDS, WORDS),
     st.builds("brand LIKE '{}%'".format, WORDS),
     st.builds("colour = r'{}'".format, WORDS),
+    st.builds("NOT brand = '{}'".format, WORDS),
+    st.builds("brand NOT IN ('{}', '{}')".format, WORDS, WORDS),
+    st.builds("maker != '{}'".format, WORDS),
+    st.builds("size != {}".format, NUMBERS),
+    st.builds("size NOT IN ({}, {}, 0, 5e-324)".format, NUMBERS, NUMBERS),
+    st.builds("NOT size < {}".format, NUMBERS),
+    st.builds("size NOT BETWEEN {} AND {}".format, NUMBERS, NUMBERS),
+    st.builds("NOT has_any(title, '{}')".format, WORDS),
+    st.builds("NOT ST_DWithin(loc, ST_Point({}, {}), 5)".format, NUMBERS, NUMBERS),
+    st.builds("NOT weight(brand = '{}', {})".format, WORDS, NUMBERS),
     st.builds("has_all(text, '{}', '{}')".format, WORDS, WORDS),
     st.builds("has_any(title, '{}', '{}')".format, WORDS, WORDS),
     st.builds("ST_DWithin(loc, ST_Point({}, {}), {})".format, NUMBERS, NUMBERS, NUMBERS),
@@ -93,6 +103,7 @@ def learned(texts: list[str]) -> Schema:
 
 @given(st.lists(TEXTS, min_size=1, max_size=12))
 def test_texts_of_any_shape_are_encoded_as_one_by_one(texts):
+    texts = [text for text in texts for _ in range(LEAST_COMPILED)]
     schema = learned(texts)
     who = asked(len(texts))
     expected, rows = ordinary(texts, who, schema)
@@ -172,6 +183,13 @@ def test_ever_new_shapes_do_not_fill_the_memory():
     texts = [f"a{n % 50} < 1 AND b{n // 50} IS NULL" for n in range(MOST_SHAPES + 50)]
     encoder.encode(texts, asked(len(texts)))
     assert len(encoder._templates) <= MOST_SHAPES
+
+
+def test_texts_teach_the_schema_in_their_order():
+    texts = ["a LIKE 'x%'", *(f"a < {n}" for n in range(5))]
+    encoded = TextEncoder(Schema()).encode(texts, asked(6))
+    assert encoded.rows.tolist() == [0]
+    assert "is a number in a < 3, but a string in subscription 's0'" in str(encoded.errors[4])
 
 
 def test_a_text_beyond_the_limit_is_refused_with_its_reason():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,7 @@ class Collected:
         self._asked = asked
         self._columns: list[SubscriptionColumns] = []
         self._rows: list[Int64] = []
+        self._ordinary: dict[int, Standing] = {}  # by row
         self._errors: dict[int, StentorError] = {}
 
     def add_filled(self, template: Template, rows: list[int], constants: Constants) -> list[int]:
@@ -57,29 +59,29 @@ class Collected:
         odd: list[int] = np.delete(at, fitting).tolist()
         return odd
 
-    def add_ordinary(self, rows: list[int], expression: Callable[[int], str | Expression]) -> None:
-        """Encode *rows* one by one; *expression* gives the expression of a row, or raises."""
-        if not rows:
-            return
-        standing: list[Standing] = []
-        encoded: list[int] = []
-        for row in sorted(rows):
-            x, y = self._asked.position[row]
-            until = int(self._asked.until[row])
-            try:
-                where = f"subscription {self._asked.ids[row]!r}"
-                _, form = admit(expression(row), self._schema, where=where, limits=self._limits)
-                at = None if np.isnan(x) else Point(float(x), float(y))
-                standing.append(Standing(form, at, None if until == NEVER else until).checked())
-            except StentorError as error:
-                self._errors[row] = error
-            else:
-                encoded.append(row)
-        self._columns.append(encode_subscriptions(standing, self._schema))
-        self._rows.append(np.array(encoded, np.int64))
+    def add_ordinary(self, row: int, expression: str | Expression) -> None:
+        """Take in one row in the ordinary way; what is wrong with it becomes its error."""
+        x, y = self._asked.position[row].tolist()
+        until = int(self._asked.until[row])
+        try:
+            where = f"subscription {self._asked.ids[row]!r}"
+            _, form = admit(expression, self._schema, where=where, limits=self._limits)
+            at = None if math.isnan(x) else Point(x, y)
+            standing = Standing(form, at, None if until == NEVER else until).checked()
+        except StentorError as error:
+            self.refuse(row, error)
+        else:
+            self._ordinary[row] = standing
+
+    def refuse(self, row: int, error: StentorError) -> None:
+        """Note what is wrong with *row*."""
+        self._errors[row] = error
 
     def encoded(self) -> Encoded:
         """Everything that was added, in the order of rows."""
+        if self._ordinary:
+            self._columns.append(encode_subscriptions(self._ordinary.values(), self._schema))
+            self._rows.append(np.array(list(self._ordinary), np.int64))
         if len(self._columns) == 1:
             return Encoded(self._columns[0], self._rows[0], self._errors)
         columns = concatenate(self._columns) if self._columns else empty(SubscriptionColumns)

@@ -18,6 +18,7 @@ from stentor.encoding.columns import (
     INNER,
     LAST,
     MISSING,
+    NEGATED,
     ONE_OF,
     PRESENT,
     SPAN,
@@ -101,28 +102,46 @@ def float_of(constant: Constant) -> float:
     return constant.value
 
 
-def fill_number_list(predicate: In, rows: Rows) -> Filled:
+def fill_number_list(constants: Sequence[Constant], rows: Rows) -> Filled:
     """`IN` on numbers: one point interval each."""
-    values = np.column_stack([rows.number(float_of(value)) for value in predicate.values])
-    values.sort(axis=1)
-    odd = ~np.isfinite(values).all(axis=1) | (np.diff(values, axis=1) == 0).any(axis=1)
+    values, odd = _sorted_numbers(constants, rows)
     filled = _filled(SPAN, values[:, 0], values[:, -1], odd)
     if values.shape[1] > 1:
         filled.kind, filled.pair_low, filled.pair_high = SPANS, values, values
     return filled
 
 
-def fill_strings(predicate: Comparison | In, rows: Rows) -> Filled:
-    """`=` and `IN` on strings, by ascending hash."""
-    values = predicate.values if isinstance(predicate, In) else (predicate.value,)
-    table, codes = whole_strings([rows.words(str_of(value)) for value in values])
+def fill_gaps(constants: Sequence[Constant], rows: Rows) -> Filled:
+    """`!=` and `NOT IN` on numbers: the intervals between them."""
+    values, odd = _sorted_numbers(constants, rows)
+    ends = np.full((rows.count, 1), math.inf)
+    low = np.hstack([-ends, np.nextafter(values, math.inf)])
+    high = np.hstack([np.nextafter(values, -math.inf), ends])
+    filled = _unbounded(SPANS, rows.count, odd | (low > high).any(axis=1))
+    filled.pair_low, filled.pair_high = low, high
+    return filled
+
+
+def _sorted_numbers(
+    constants: Sequence[Constant], rows: Rows
+) -> tuple[Float64, npt.NDArray[np.bool_]]:
+    """The numbers of each row in order, and where one is not finite or comes twice."""
+    values = np.column_stack([rows.number(float_of(constant)) for constant in constants])
+    values.sort(axis=1)
+    odd = ~np.isfinite(values).all(axis=1) | (np.diff(values, axis=1) == 0).any(axis=1)
+    return values, odd
+
+
+def fill_strings(constants: Sequence[Constant], negated: bool, rows: Rows) -> Filled:
+    """`=`, `IN` and their negations on strings, by ascending hash."""
+    table, codes = whole_strings([rows.words(str_of(constant)) for constant in constants])
     order = np.argsort(table.hash[codes], axis=1, kind="stable")
     codes = np.take_along_axis(codes, order, axis=1)
     hashes, prefixes = table.hash[codes], table.prefix[codes]
     odd = (hashes[:, 1:] == hashes[:, :-1]).any(axis=1)
     filled = _filled(ONE_OF, prefixes.min(axis=1), prefixes.max(axis=1), odd)
     filled.words, filled.codes, filled.marks = table, codes, (0,) * codes.shape[1]
-    return filled
+    return _negated(filled) if negated else filled
 
 
 def str_of(constant: Constant) -> str:
@@ -131,7 +150,7 @@ def str_of(constant: Constant) -> str:
     return constant.value
 
 
-def fill_terms(predicate: Has, rows: Rows) -> Filled:
+def fill_terms(predicate: Has, negated: bool, rows: Rows) -> Filled:
     """`has_all` and `has_any` of words that are single terms, in the order of the terms."""
     columns = [rows.words(word) for word in predicate.words]
     table, codes = single_terms(columns, attribute_seed(predicate.attribute))
@@ -141,7 +160,7 @@ def fill_terms(predicate: Has, rows: Rows) -> Filled:
     inner = INNER if predicate.every else LAST
     filled.words, filled.codes = table, codes
     filled.marks = (inner,) * (codes.shape[1] - 1) + (LAST,)
-    return filled
+    return _negated(filled) if negated else filled
 
 
 def fill_presence(missing: bool, rows: Rows) -> Filled:
@@ -149,7 +168,7 @@ def fill_presence(missing: bool, rows: Rows) -> Filled:
     return _unbounded(MISSING if missing else PRESENT, rows.count, np.zeros(rows.count, np.bool_))
 
 
-def fill_box(box: Box, rows: Rows) -> Filled:
+def fill_box(box: Box, negated: bool, rows: Rows) -> Filled:
     """A box; one that crosses 180° too, on the globe."""
     west, south, east, north = (
         rows.number(side) for side in (box.west, box.south, box.east, box.north)
@@ -161,10 +180,10 @@ def fill_box(box: Box, rows: Rows) -> Filled:
     filled = _unbounded(BOX, rows.count, odd)
     filled.pair_low = np.column_stack([west, south])
     filled.pair_high = np.column_stack([east, north])
-    return filled
+    return _negated(filled) if negated else filled
 
 
-def fill_circle(circle: Circle, rows: Rows) -> Filled:
+def fill_circle(circle: Circle, negated: bool, rows: Rows) -> Filled:
     """A circle around a point or around the subscriber."""
     radius = rows.number(circle.radius)
     if circle.centre is None:
@@ -182,13 +201,21 @@ def fill_circle(circle: Circle, rows: Rows) -> Filled:
         low[:, 4], high[:, 4] = radius, float(rows.plane)
     filled = _unbounded(kind, rows.count, odd)
     filled.pair_low, filled.pair_high = low, high
-    return filled
+    return _negated(filled) if negated else filled
 
 
 def _is_place(x: Float64, y: Float64, plane: bool) -> npt.NDArray[np.bool_]:
     if plane:
         return np.isfinite(x) & np.isfinite(y)
     return (np.abs(x) <= 180) & (np.abs(y) <= 90)  # False for NaN
+
+
+def _negated(filled: Filled) -> Filled:
+    """*filled* turned round: no interval is a hull any more."""
+    filled.kind |= NEGATED
+    filled.low = np.full_like(filled.low, -math.inf)
+    filled.high = np.full_like(filled.high, math.inf)
+    return filled
 
 
 def _filled(kind: int, low: Float64, high: Float64, odd: npt.NDArray[np.bool_]) -> Filled:

@@ -57,9 +57,14 @@ class ParameterEncoder:
             template = self._template([array[0].as_py() for array in arrays], asked.ids[0])
         if template is not None:
             rows = collected.add_filled(template, rows, columns)
-        collected.add_ordinary(rows, lambda row: self.bound({
-            name: array[row].as_py() for name, array in zip(self.names, arrays, strict=True)
-        }))  # fmt: skip
+        for row in rows:
+            values = {
+                name: array[row].as_py() for name, array in zip(self.names, arrays, strict=True)
+            }
+            try:
+                collected.add_ordinary(row, self.bound(values))
+            except StentorError as error:
+                collected.refuse(row, error)
         return collected.encoded()
 
     def bound(self, values: Mapping[str, Any]) -> Expression:

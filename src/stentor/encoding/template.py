@@ -30,6 +30,7 @@ from stentor.encoding.fillers import (
     Rows,
     fill_box,
     fill_circle,
+    fill_gaps,
     fill_number_list,
     fill_presence,
     fill_span,
@@ -38,6 +39,8 @@ from stentor.encoding.fillers import (
     slots_of,
 )
 from stentor.encoding.slots import NumberSlot
+from stentor.language.evaluate import by_attribute
+from stentor.language.negation import Literal, push_inward
 from stentor.model import (
     And,
     Between,
@@ -48,10 +51,7 @@ from stentor.model import (
     Has,
     In,
     IsNull,
-    Not,
-    Predicate,
     Schema,
-    Weighted,
     Within,
 )
 
@@ -95,81 +95,67 @@ class Template(NamedTuple):
 def compile_template(expression: Expression, slots: int) -> Template | None:
     """The template of *expression*; None where it has none, or loses one of its *slots*."""
     children = expression.children if isinstance(expression, And) else (expression,)
-    asked: dict[str, list[_Asked]] = {}
-    for child in children:
-        one = _asked(child)
-        if one is None:
-            return None
-        asked.setdefault(one.predicate.attribute, []).append(one)
-    found = [slot for group in asked.values() for one in group for slot in one.slots()]
-    if set(found) != set(range(slots)):
+    literals = [literal for literal in map(push_inward, children) if isinstance(literal, Literal)]
+    if len(literals) < len(children):
         return None
-    parts = [_part(attribute, group) for attribute, group in sorted(asked.items())]
+    if {slot for literal in literals for slot in _slots(literal)} != set(range(slots)):
+        return None
+    groups = sorted(by_attribute(tuple(literals)).items())
+    parts = [_part(attribute, group) for attribute, group in groups]
     fitting = tuple(part for part in parts if part is not None)
     return Template(fitting) if len(fitting) == len(parts) else None
 
 
-class _Asked(NamedTuple):
-    """One predicate of a conjunction; only `IS NULL` may be negated."""
-
-    predicate: Predicate
-    negated: bool
-    weight: float
-
-    def slots(self) -> list[int]:
-        weight = [self.weight.slot] if isinstance(self.weight, NumberSlot) else []
-        return slots_of(self.predicate) + weight
+def _slots(literal: Literal) -> list[int]:
+    weight = [literal.weight.slot] if isinstance(literal.weight, NumberSlot) else []
+    return slots_of(literal.predicate) + weight
 
 
-def _asked(expression: Expression) -> _Asked | None:
-    negated = isinstance(expression, Not)
-    inner = expression.child if isinstance(expression, Not) else expression
-    weight = inner.weight if isinstance(inner, Weighted) else 1.0
-    predicate = inner.predicate if isinstance(inner, Weighted) else inner
-    if not isinstance(predicate, Predicate) or (negated and not isinstance(predicate, IsNull)):
-        return None
-    return _Asked(predicate, negated, weight)
-
-
-def _part(attribute: str, group: list[_Asked]) -> _Part | None:
+def _part(attribute: str, group: list[Literal]) -> _Part | None:
     """How to fill in what *group* asks of one attribute; None where it takes the ordinary way."""
-    weights = tuple(one.weight for one in group)
+    weights = tuple(literal.weight for literal in group)
     if len(weights) > 2 and any(isinstance(weight, NumberSlot) for weight in weights):
         return None
     filler = _span_filler(group) if len(group) > 1 else _filler(group[0])
     return None if filler is None else _Part(attribute, filler, weights)
 
 
-def _filler(one: _Asked) -> Filler | None:
-    match one.predicate:
+def _filler(literal: Literal) -> Filler | None:
+    negated = literal.negated
+    match literal.predicate:
         case IsNull():
-            return partial(fill_presence, not one.negated)
-        case Comparison(_, "=", constant) as predicate if isinstance(constant.value, str):
-            return partial(fill_strings, predicate)
-        case In(_, values) as predicate:
-            textual = isinstance(values[0].value, str)
-            return partial(fill_strings if textual else fill_number_list, predicate)
+            return partial(fill_presence, not negated)
+        case Comparison(_, "=" | "!=" as operator, constant) if isinstance(constant.value, str):
+            return partial(fill_strings, (constant,), operator == "!=")
+        case Comparison(_, "!=", constant):
+            return partial(fill_gaps, (constant,))
+        case In(_, values):
+            if isinstance(values[0].value, str):
+                return partial(fill_strings, values, negated)
+            return partial(fill_gaps if negated else fill_number_list, values)
         case Has() as predicate:
-            return partial(fill_terms, predicate)
+            return partial(fill_terms, predicate, negated)
         case Within(_, Box() as box):
-            return partial(fill_box, box)
+            return partial(fill_box, box, negated)
         case Within(_, Circle() as circle):
-            return partial(fill_circle, circle)
+            return partial(fill_circle, circle, negated)
         case _:
-            return _span_filler([one])
+            return _span_filler([literal])
 
 
-def _span_filler(group: list[_Asked]) -> Filler | None:
+def _span_filler(group: list[Literal]) -> Filler | None:
     """Numeric comparisons with different operators; equal ones might be one predicate repeated."""
     predicates: list[Comparison | Between] = []
     operators: list[str] = []
-    for one in group:
-        predicate = one.predicate
+    for literal in group:
+        predicate = literal.predicate
         if isinstance(predicate, Comparison) and isinstance(predicate.value.value, float):
             operators.append(predicate.operator)
         elif isinstance(predicate, Between) and isinstance(predicate.low.value, float):
             operators.append("between")
         else:
+            return None
+        if literal.negated:
             return None
         predicates.append(predicate)
     if "!=" in operators or len(set(operators)) < len(operators):

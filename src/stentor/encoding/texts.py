@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from stentor.encoding.collected import Asked, Collected, Encoded
 from stentor.encoding.slots import in_slot, take_apart
@@ -15,6 +17,17 @@ from stentor.model import Schema
 
 #: Shapes are remembered up to this many; a stream of ever new shapes must not fill the memory.
 MOST_SHAPES = 4096
+#: Compiling a shape costs as much as encoding a few texts one by one.
+LEAST_COMPILED = 3
+
+Shape = tuple[str, ...]
+
+
+class _Group(NamedTuple):
+    """Texts of one shape: their rows and their constants."""
+
+    rows: list[int]
+    constants: list[list[float | str]]
 
 
 class TextEncoder:
@@ -23,47 +36,66 @@ class TextEncoder:
     def __init__(self, schema: Schema, limits: Limits = DEFAULT_LIMITS) -> None:
         self._schema = schema
         self._limits = limits
-        self._templates: dict[tuple[str, ...], Template | None] = {}
+        self._met: dict[Shape, int] = {}  # how often, before a shape is compiled
+        self._templates: dict[Shape, Template | None] = {}
 
     def encode(self, texts: Sequence[str], asked: Asked) -> Encoded:
         """The columns of *texts*, equal to those of the ordinary way, in the same order.
 
         Cost: a regular expression and a look-up for each text of a known shape.
         """
-        groups: dict[tuple[str, ...], tuple[list[int], list[list[float | str]]]] = {}
-        ordinary: list[int] = []
-        for row, text in enumerate(texts):
-            shaped = take_apart(text) if len(text) <= self._limits.bytes // 4 else None
-            if shaped is None:
-                ordinary.append(row)
-                continue
-            group = groups.get(shaped.shape)
-            if group is None:
-                group = groups[shaped.shape] = ([], [])
-            group[0].append(row)
-            group[1].append(shaped.constants)
+        groups = self._groups(texts)
         collected = Collected(self._schema, self._limits, asked)
-        for shape, (rows, constants) in groups.items():
-            template = self._template(shape, texts[rows[0]], asked.ids[rows[0]], constants[0])
-            if template is None or not constants[0]:
-                ordinary += rows
-            else:
+        # What a text may teach the schema, it teaches in its turn.
+        ordinary = groups.pop(None, _Group([], []))
+        turns: list[tuple[int, Shape | None]] = [(row, None) for row in ordinary.rows]
+        turns += [(group.rows[0], shape) for shape, group in groups.items()]
+        heapify(turns)
+        while turns:
+            row, shape = heappop(turns)
+            if shape is None:
+                collected.add_ordinary(row, texts[row])
+                continue
+            rows, constants = groups[shape]
+            template = self._template(shape, texts[row], asked.ids[row], constants)
+            if template is not None:
                 columns = [list(column) for column in zip(*constants, strict=True)]
-                ordinary += collected.add_filled(template, rows, columns)
-        collected.add_ordinary(ordinary, texts.__getitem__)
+                rows = collected.add_filled(template, rows, columns)
+            for row in rows:
+                heappush(turns, (row, None))
         return collected.encoded()
 
+    def _groups(self, texts: Sequence[str]) -> dict[Shape | None, _Group]:
+        """Rows and constants by shape; under None those that take the ordinary way."""
+        groups: dict[Shape | None, _Group] = {}
+        for row, text in enumerate(texts):
+            shaped = take_apart(text) if len(text) <= self._limits.bytes // 4 else None
+            shape, constants = shaped or (None, [])
+            group = groups.get(shape)
+            if group is None:
+                group = groups[shape] = _Group([], [])
+            group.rows.append(row)
+            group.constants.append(constants)
+        return groups
+
     def _template(
-        self, shape: tuple[str, ...], text: str, id: str, constants: list[float | str]
+        self, shape: Shape, text: str, id: str, constants: list[list[float | str]]
     ) -> Template | None:
-        """The template of *shape*, compiled when it is first met; the schema learns its uses."""
-        if shape not in self._templates:
-            if len(self._templates) >= MOST_SHAPES:
-                self._templates.clear()
-            self._templates[shape] = self._compiled(text, id, constants)
+        """The template of *shape*, compiled when it has been met a few times."""
+        if shape in self._templates:
+            return self._templates[shape]
+        met = self._met.pop(shape, 0) + len(constants)
+        if len(self._met) + len(self._templates) >= MOST_SHAPES:
+            self._met.clear()
+            self._templates.clear()
+        if met < LEAST_COMPILED:
+            self._met[shape] = met
+            return None
+        self._templates[shape] = self._compiled(text, id, constants[0])
         return self._templates[shape]
 
     def _compiled(self, text: str, id: str, constants: list[float | str]) -> Template | None:
+        """The template of *text*, from which the schema learns; None where there is none."""
         read: list[float | str] = []
 
         def literal(slot: int, value: float | str) -> float | str:
@@ -75,4 +107,6 @@ class TextEncoder:
             tree = parse(text, schema=self._schema, limits=self._limits, literal=literal)
         except StentorError:
             return None  # the ordinary way says what is wrong
-        return compile_template(tree, len(constants)) if read == constants else None
+        if not constants or read != constants:
+            return None
+        return compile_template(tree, len(constants))

@@ -29,7 +29,8 @@ class Strings:
         self._base = base or StringArrays(np.zeros(1, np.int64), np.zeros(0, np.uint8))
         self._based = len(self._base.start) - 1
         self._added: list[str] = []
-        self._converted = pa.array([], pa.large_string())  # the first of what was added
+        # The first of what was added; `pa.array` would import pandas, if it is there, for nothing.
+        self._converted = pa.nulls(0, pa.large_string())
 
     def __len__(self) -> int:
         return self._based + len(self._added)

@@ -12,7 +12,7 @@ from stentor.errors import LimitError
 from stentor.language.absorb import without_absorbed
 from stentor.language.conditions import Condition
 from stentor.language.evaluate import Alternative
-from stentor.language.limits import Limits, tree_depth
+from stentor.language.limits import DEFAULT_LIMITS, Limits, tree_depth
 from stentor.language.negation import All, Literal, Positive, Some, push_inward
 from stentor.language.simplify import simplify
 from stentor.language.uses import predicates_of
@@ -33,18 +33,19 @@ class NormalForm:
         return not self.alternatives
 
 
-def normalise(expression: Expression, limits: Limits | None = None) -> NormalForm:
+def normalise(expression: Expression, limits: Limits = DEFAULT_LIMITS) -> NormalForm:
     """The normal form of *expression*; a LimitError where it would grow too large.
 
     Cost: the number of alternatives times their length, both bounded by *limits* beforehand.
     """
-    limits = limits or Limits()
     check_size(expression, limits)
     positive = push_inward(expression)
     _brake(positive, limits)
-    simplified = (simplify(alternative) for alternative in expand(positive))
-    distinct = dict.fromkeys(conditions for conditions in simplified if conditions is not None)
-    return NormalForm(without_absorbed(tuple(distinct)))
+    simplified = [simplify(alternative) for alternative in expand(positive)]
+    possible = tuple(conditions for conditions in simplified if conditions is not None)
+    if len(possible) > 1:
+        possible = without_absorbed(tuple(dict.fromkeys(possible)))
+    return NormalForm(possible)
 
 
 def check_size(expression: Expression, limits: Limits) -> None:

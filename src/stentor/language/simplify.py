@@ -64,7 +64,7 @@ def _tests(literals: list[Literal]) -> list[Test] | None:
         return None if asked or True in absence else [Missing()]
     if not asked:
         return [Present()]
-    if all(isinstance(literal.predicate, Within) for literal in asked):
+    if isinstance(asked[0].predicate, Within):
         return _place_tests(asked)
     if any(_is_numeric(literal) for literal in asked):
         return _number_tests(asked)
@@ -134,6 +134,9 @@ def _double(constant: Constant) -> float:
 
 def _string_tests(literals: list[Literal]) -> list[Test] | None:
     """Strings: where one of a few is asked for, try each of them against everything else."""
+    if len(literals) == 1:
+        test = _string_test(literals[0])
+        return None if isinstance(test, StringSpan) and _is_empty(test) else [test]
     tests = list(dict.fromkeys(_string_test(literal) for literal in literals))
     wanted = [test for test in tests if isinstance(test, OneOf) and not test.negated]
     if wanted:
@@ -219,6 +222,8 @@ def _narrowed(left: StringSpan, right: StringSpan) -> StringSpan:
 
 
 def _is_empty(span: StringSpan) -> bool:
+    if span.negated:
+        return False
     if span.low is None or span.high is None:
         # Nothing is below the empty string.
         return span.high == "" and span.high_open
@@ -229,6 +234,8 @@ def _is_empty(span: StringSpan) -> bool:
 
 def _place_tests(literals: list[Literal]) -> list[Test] | None:
     """Plain boxes become one box; other regions stay as they are."""
+    if len(literals) == 1:
+        return [_place(literals[0])]
     places = list(dict.fromkeys(_place(literal) for literal in literals))
     if any(Place(place.region, not place.negated) in places for place in places):
         return None

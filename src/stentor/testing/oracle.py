@@ -91,8 +91,8 @@ class Oracle:
         return len(self._holding())
 
     def __iter__(self) -> Iterator[str]:
-        """The ids in the order in which their subscriptions came; a move changes nothing in it."""
-        return iter(self._holding())
+        """The ids of all subscriptions that stand and are not over, sorted."""
+        return iter(sorted(self._holding()))
 
     def __getitem__(self, id: str) -> Subscription:
         """The subscription *id* as it stands."""
@@ -137,9 +137,7 @@ class Oracle:
     def _subscribe(self, subscription: Subscription) -> Changes:
         if self._is_over(subscription):
             raise AlreadyOverError(f"the subscription {subscription.id!r} is over", field="until")
-        changes = self._replace(subscription.id, subscription)
-        self._subscriptions[subscription.id] = self._subscriptions.pop(subscription.id)  # the last
-        return changes
+        return self._replace(subscription.id, subscription)
 
     def _replace(self, id: str, after: Subscription) -> Changes:
         """Let *after* stand for *id*; what that changes among the live events."""

@@ -9,13 +9,15 @@ import numpy as np
 from stentor.encoding.columns import (
     BOX,
     KIND_MASK,
+    LAST,
     MISSING,
     NEGATED,
+    TERMS,
     Int64,
     SubscriptionColumns,
 )
 from stentor.index.scan.blocks import BlockStore
-from stentor.index.scan.layout import BLOCK, LIVE, VALUE, Filters, X, Y
+from stentor.index.scan.layout import BLOCK, BUCKET_SHIFT, LIVE, NO_TERM, VALUE, Filters, X, Y
 
 
 def check_blocks(store: BlockStore, columns: SubscriptionColumns, live: Int64) -> None:
@@ -35,9 +37,26 @@ def check_blocks(store: BlockStore, columns: SubscriptionColumns, live: Int64) -
             set_lines = bits[slot, filters.line_start[row] : filters.line_start[row + 1]]
             possible = _possible_lines(columns, alternative, filters, row)
             assert set_lines.tolist() == possible, (alternative, row)
+    if len(filters.bucket_use):
+        term_bits = bits[slots, NO_TERM : filters.line_start[0]]
+        assert (term_bits.sum(axis=1) == 1).all(), "each alternative is in one line of terms"
+        for bucket, alternative in zip(term_bits.argmax(axis=1) - 1, live.tolist(), strict=True):
+            needed = _needed_buckets(columns, alternative)
+            assert bucket in needed if needed else bucket == -1
     fresh = BlockStore(filters)
     fresh.append(columns, live)
     assert np.array_equal(fresh.blocks.signature[: len(live)], signature[slots])
+
+
+def _needed_buckets(columns: SubscriptionColumns, alternative: int) -> set[int]:
+    """The buckets of the terms that the alternative cannot do without."""
+    start, stop = columns.predicate_start[alternative : alternative + 2].tolist()
+    needed: set[int] = set()
+    for predicate in range(start, stop):
+        strings = slice(columns.operand_start[predicate], columns.operand_stop[predicate])
+        if columns.kind[predicate] == TERMS and columns.string_mark[strings].sum() == LAST:
+            needed |= {one >> BUCKET_SHIFT for one in columns.string_hash[strings].tolist()}
+    return needed
 
 
 def _possible_lines(

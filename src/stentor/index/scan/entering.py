@@ -6,8 +6,9 @@ import numpy as np
 
 from stentor.encoding.columns import BOX, MISSING, NEGATED, Int64, SubscriptionColumns, UInt64
 from stentor.index.lean import kernel, kernel_inline, kernel_part
-from stentor.index.scan.layout import BLOCK, VALUE, WORDS, Blocks, Filters, Y
+from stentor.index.scan.layout import BLOCK, LIVE, VALUE, WORDS, Blocks, Filters, Y
 from stentor.index.scan.signature import alternative_signature, is_filtered
+from stentor.index.scan.term_lines import term_line
 
 _ONE = np.uint64(1)
 
@@ -25,15 +26,19 @@ def enter(columns: SubscriptionColumns, filters: Filters, blocks: Blocks, slots:
         block = slot // BLOCK
         line = blocks.line[block * lines * WORDS : (block + 1) * lines * WORDS]
         if start == 0 or slots[start - 1] // BLOCK != block:
-            open_lines(line, lines, slots, start)
+            open_lines(line, filters.line_start[0], lines, slots, start)
         alternative = blocks.member[slot]
+        if len(filters.bucket_use) > 0:
+            one = term_line(columns, alternative, filters.bucket_use)
+            line[one * WORDS + slot % BLOCK // 64] |= _ONE << np.uint64(slot % 64)
         restrict(columns, alternative, filters, line, slot % BLOCK)
         blocks.signature[slot] = alternative_signature(columns, alternative, filters.first_of)
 
 
 @kernel_part
-def open_lines(line: UInt64, lines: int, slots: Int64, start: int) -> None:
-    """Set the bits of the slots from *start* on that are in one block in all of its lines."""
+def open_lines(line: UInt64, first: int, lines: int, slots: Int64, start: int) -> None:
+    """Set the bits of the slots from *start* on that are in one block: in the lines from *first*
+    on, which belong to attributes, and in the live one."""
     block = slots[start] // BLOCK
     for word in range(WORDS):
         bits = np.uint64(0)
@@ -41,7 +46,8 @@ def open_lines(line: UInt64, lines: int, slots: Int64, start: int) -> None:
             bits |= _ONE << np.uint64(slots[start] % 64)
             start += 1
         if bits:
-            for one in range(lines):
+            line[LIVE * WORDS + word] |= bits
+            for one in range(first, lines):
                 line[one * WORDS + word] |= bits
 
 

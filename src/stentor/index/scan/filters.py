@@ -11,12 +11,23 @@ from stentor.encoding.columns import (
     BOX,
     KIND_MASK,
     NEGATED,
+    TERMS,
     Float64,
     Int32,
     Int64,
     SubscriptionColumns,
 )
-from stentor.index.scan.layout import LIVE, NO_FILTER, VALUE, Filters, X, Y
+from stentor.index.scan.layout import (
+    BUCKET_SHIFT,
+    BUCKETS,
+    LIVE,
+    NO_FILTER,
+    NO_TERM,
+    VALUE,
+    Filters,
+    X,
+    Y,
+)
 
 MOST_FILTERS = 32
 #: Lines of all filters together: 24 KB of a block's masks stay in the first cache.
@@ -26,14 +37,19 @@ LEAST_CELLS, MOST_CELLS = 8, 64
 #: attribute that fewer than the rest of them ask for is no filter_row.
 MOST_LEFT = 0.95
 #: About how many alternatives are looked at.
-SAMPLE = 1 << 16
+SAMPLE = 1 << 14
 
 
 def children(start: Int64, rows: Int64) -> Int64:
     """The children of *rows*, one row's after the other's: start[r] … start[r + 1]."""
-    counts = start[rows + 1] - start[rows]
+    return _positions(start[rows], start[rows + 1])
+
+
+def _positions(start: Int64 | Int32, stop: Int64 | Int32) -> Int64:
+    """All positions in the slices *start* … *stop*, one slice after the other."""
+    counts = stop - start
     positions = np.arange(counts.sum())
-    positions += np.repeat(start[rows] - (np.cumsum(counts) - counts), counts)
+    positions += np.repeat(start - (np.cumsum(counts) - counts), counts)
     return positions
 
 
@@ -53,14 +69,13 @@ def choose_filters(columns: SubscriptionColumns, alternatives: Int64) -> Filters
     """
     sample = alternatives[:: max(1, len(alternatives) // SAMPLE)]
     least = (1.0 - MOST_LEFT) * len(sample)
-    uses = [
-        use
-        for use in _uses(columns, children(columns.predicate_start, sample))
-        if use.times >= least
-    ]
+    predicates = children(columns.predicate_start, sample)
+    uses = [use for use in _uses(columns, predicates) if use.times >= least]
     uses.sort(key=lambda use: use.times, reverse=True)
     uses = sorted(uses[:MOST_FILTERS], key=lambda use: (use.attribute, use.axis))
+    bucket_use = _bucket_use(columns, predicates, least)
     cells = min(MOST_CELLS, max(LEAST_CELLS, MOST_LINES // max(1, len(uses)) - 1))
+    first_line = NO_TERM + 1 + BUCKETS if len(bucket_use) else LIVE + 1
     edges = [_edges(use.ends, cells) for use in uses]
     first_of = np.full(columns.attribute.max(initial=-1) + 1, NO_FILTER, np.int32)
     for filter_row, use in reversed(list(enumerate(uses))):
@@ -71,8 +86,9 @@ def choose_filters(columns: SubscriptionColumns, alternatives: Int64) -> Filters
         edge_start=np.cumsum([0, *(len(edge) for edge in edges)]),
         edge=np.concatenate([np.zeros(0), *edges]),
         # A line for events without the attribute, and one cell more than there are edges.
-        line_start=np.cumsum([LIVE + 1, *(len(edge) + 2 for edge in edges)]),
+        line_start=np.cumsum([first_line, *(len(edge) + 2 for edge in edges)]),
         first_of=first_of,
+        bucket_use=bucket_use,
     )
 
 
@@ -97,6 +113,16 @@ def _axis_uses(attribute: Int32, axis: int, low: Float64, high: Float64) -> Iter
     codes, starts = np.unique(attribute[order], return_index=True)
     for code, rows in zip(codes.tolist(), np.split(order, starts[1:]), strict=False):
         yield _Use(len(rows), code, axis, ends[:, rows])
+
+
+def _bucket_use(columns: SubscriptionColumns, predicates: Int64, least: float) -> Int64:
+    """How often the terms of each bucket are asked for; none where fewer than *least* ask."""
+    asking = predicates[columns.kind[predicates] == TERMS]
+    if len(asking) < max(1, least):
+        return np.zeros(0, np.int64)
+    strings = _positions(columns.operand_start[asking], columns.operand_stop[asking])
+    bucket = (columns.string_hash[strings] >> np.uint64(BUCKET_SHIFT)).astype(np.int64)
+    return np.bincount(bucket, minlength=BUCKETS)
 
 
 def _edges(ends: Float64, cells: int) -> Float64:

@@ -25,7 +25,7 @@ from stentor.index.scan.blocks import BlockStore
 from stentor.index.scan.check import check_blocks
 from stentor.index.scan.filters import children, choose_filters
 from stentor.index.scan.kernels import scan_blocks
-from stentor.index.scan.layout import BLOCK, NO_FILTERS, WORDS, Plan
+from stentor.index.scan.layout import BLOCK, BUCKETS, NO_FILTERS, WORDS, Plan
 from stentor.index.scan.planning import plan_events
 from stentor.index.scan.tiles import events_between, joined, over_tiles
 from stentor.index.storage import read_arrays, write_arrays
@@ -184,6 +184,8 @@ def _plan(events: EventColumns, store: BlockStore) -> Plan:
         used=np.empty(count, np.int64),
         first=np.empty(count * width, np.int32),
         last=np.empty(count * width, np.int32),
+        term_lines=np.empty(count, np.int64),
+        term_line=np.empty(count * (1 + BUCKETS), np.int32),
     )
     plan_events(events, store.filters, store.left, np.empty(width), plan)
     return all_read_only(plan)

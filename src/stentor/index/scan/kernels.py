@@ -19,7 +19,7 @@ from stentor.index.scan.bits import (
     store,
     words_of,
 )
-from stentor.index.scan.layout import BLOCK, LIVE, WORDS, Blocks, Plan
+from stentor.index.scan.layout import BLOCK, BUCKETS, LIVE, NO_TERM, WORDS, Blocks, Plan
 from stentor.index.table import Validity
 from stentor.index.verify.alternatives import holds_at, subscription_matches
 from stentor.index.verify.scratch import EventScratch, scatter
@@ -83,6 +83,12 @@ def scan_blocks(
                 alive = both(alive, allowed)
                 if is_empty(alive):
                     break
+            if plan.term_lines[event] > 0:
+                place = event * (1 + BUCKETS)
+                allowed = words_of(line, NO_TERM)
+                for joined in plan.term_line[place + 1 : place + plan.term_lines[event]]:
+                    allowed = either(allowed, words_of(line, joined))
+                alive = both(alive, allowed)
             if is_empty(alive):
                 continue
             lacking = ~plan.signature[event]

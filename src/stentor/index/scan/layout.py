@@ -13,8 +13,12 @@ from stentor.index.readonly import read_only
 BLOCK = 512
 #: 64-bit words of such a line.
 WORDS = BLOCK // 64
-#: The first line of a block: the slots that are taken by an alternative that was not removed.
-LIVE = 0
+
+# Lines of a block that belong to no attribute.
+LIVE = 0  # the slots that are taken by an alternative that was not removed
+NO_TERM = 1  # and that needs no term; then a line for each bucket of terms, if terms are a filter
+BUCKETS = 64
+BUCKET_SHIFT = 58  # a term's bucket is the highest six bits of its hash
 
 # What a filter looks at: a value, or a place's coordinate.
 VALUE, X, Y = 0, 1, 2
@@ -23,10 +27,11 @@ NO_FILTER = -1
 
 
 class Filters(NamedTuple):
-    """Attributes by which alternatives are told apart, ascending, each cut into cells.
+    """Attributes by which alternatives are told apart, ascending, each cut into cells; and terms.
 
     A value's cell is the number of edges that do not exceed it. In each block a filter has one
-    line for events that lack its attribute, then one per cell.
+    line for events that lack its attribute, then one per cell. An alternative that needs terms
+    stands in the line of one of them, that of the least used bucket.
     """
 
     attribute: Int32  # (filters,)
@@ -35,6 +40,7 @@ class Filters(NamedTuple):
     edge: Float64  # (edges,) ascending within a filter
     line_start: Int64  # (filters + 1,) the last is the number of lines in a block
     first_of: Int32  # (attributes,) an attribute's first filter, or NO_FILTER
+    bucket_use: Int64  # (BUCKETS,) how often terms are asked for, or (0,): terms are no filter
 
 
 class Blocks(NamedTuple):
@@ -56,6 +62,8 @@ class Plan(NamedTuple):
     used: Int64  # (events,) how many of its places in `first` and `last` are used
     first: Int32  # (events × filters,) a line
     last: Int32  # (events × filters,) a range that spans cells joins the lines up to this one
+    term_lines: Int64  # (events,) how many of its places in `term_line` are used
+    term_line: Int32  # (events × (1 + BUCKETS),) lines that are joined; none: all are possible
 
 
 #: `Filters.first_of` where nothing is filtered.

@@ -6,15 +6,16 @@ from stentor.encoding.columns import EventColumns, Float64, Int32
 from stentor.index.lean import kernel, kernel_inline
 from stentor.index.scan.entering import cell_of
 from stentor.index.scan.filters import MOST_LEFT
-from stentor.index.scan.layout import Filters, Plan, X, Y
+from stentor.index.scan.layout import BUCKETS, Filters, Plan, X, Y
 from stentor.index.scan.signature import event_signature
+from stentor.index.scan.term_lines import ask_term_lines
 
 
 @kernel
 def plan_events(
     events: EventColumns, filters: Filters, left: Float64, order: Float64, plan: Plan
 ) -> None:
-    """Fill *plan*: for each event one line, or a run of them, for each filter that pays.
+    """Fill *plan*: for each event a line, or several to be joined, for each filter that pays.
 
     *left* is the share of alternatives that each line leaves; *order* is scratch (filters,).
     """
@@ -42,6 +43,16 @@ def plan_events(
             if share <= MOST_LEFT and low_line <= high_line:
                 insert_sorted(order, first, last, used, share, low_line, high_line)
                 used += 1
+                survival *= share
+        plan.term_lines[event] = 0
+        if len(filters.bucket_use) > 0:
+            term_line = plan.term_line[event * (1 + BUCKETS) : (event + 1) * (1 + BUCKETS)]
+            asked = ask_term_lines(events, event, term_line)
+            share = 0.0
+            for line in term_line[:asked]:
+                share += left[line]
+            if share <= MOST_LEFT:
+                plan.term_lines[event] = asked
                 survival *= share
         plan.used[event] = used
         plan.survival[event] = survival
