@@ -22,13 +22,14 @@ from stentor.encoding.columns import (
     subscription_count,
 )
 from stentor.encoding.events import Arrival, encode_events
+from stentor.encoding.hashing import attribute_seed, hash_bytes
 from stentor.encoding.ragged import concatenate, take
 from stentor.encoding.subscriptions import Standing, encode_subscriptions
 from stentor.errors import FolderError, ReadOnlyError
 from stentor.index.scan import Scan, index
 from stentor.index.scan.filters import MOST_CELLS, MOST_FILTERS, MOST_LINES, choose_filters
 from stentor.index.scan.kernels import match_rows
-from stentor.index.scan.layout import BLOCK, LIVE, VALUE, WORDS, X, Y
+from stentor.index.scan.layout import BLOCK, LIVE, NO_TERM, VALUE, WORDS, X, Y
 from stentor.index.verify import best_of, scores_of
 from stentor.index.verify.scratch import scratch_for
 from stentor.language.normalise import normalise
@@ -368,7 +369,7 @@ def test_filters_are_the_attributes_that_most_alternatives_bound():
         assert np.isfinite(edges).all()
         assert filters.attribute[filters.first_of[code]] == code
     assert len(names) <= MOST_FILTERS
-    assert filters.line_start[-1] <= MOST_LINES + len(names) + 1
+    assert filters.line_start[-1] - filters.line_start[0] <= MOST_LINES + len(names)
 
 
 def test_few_filters_get_many_cells():
@@ -384,6 +385,33 @@ def test_an_attribute_of_few_values_gets_a_cell_for_each():
     scan = Scan.build(columns)
     # Without the attribute, below the first value, and from each value on.
     assert np.diff(scan._store.filters.line_start).tolist() == [2 + len(WORDS_OF_TEXT)]
+    assert_finds_what_the_rows_give(scan, batch())
+
+
+def test_terms_are_a_filter_where_many_ask_for_them():
+    texts = [f"has_all(text, 'common', 'rare{number}')" for number in range(300)]
+    texts += ["has_any(text, 'common', 'rare1')", "NOT has_any(text, 'common')", "n0 > 0"] * 9
+    columns = encode_subscriptions([Standing(normalise(parse(text))) for text in texts], SCHEMA)
+    scan = Scan.build(columns)
+    filters = scan._store.filters
+    assert filters.bucket_use.sum() > 600
+    line = scan._store.blocks.line.reshape(-1, scan._store.lines, WORDS)
+    by_line = np.bitwise_count(line[:, NO_TERM : filters.line_start[0]]).sum(axis=(0, 2))
+    assert by_line[0] == 27, "what needs no term, or only one of several"
+    assert by_line[1 + hash_bytes(b"common", attribute_seed("text")) // 2**58] < 10
+    everything = " ".join(["common", *(f"rare{number}" for number in range(300))])
+    messages = ["common rare7 rare8", "rare7", "common", "", everything]
+    texts_of_events = [{"text": Constant(Kind.STRING, message)} for message in messages]
+    arrivals = [Arrival(Event("e", text)) for text in [*texts_of_events, {}]]
+    starts, _ = assert_finds_what_the_rows_give(scan, encode_events(arrivals, SCHEMA))
+    assert np.diff(starts).tolist() == [2 + 9, 9, 9, 9, 300 + 9, 0]
+
+
+def test_terms_are_no_filter_where_few_ask_for_them():
+    texts = ["n0 > 1"] * 300 + ["has_all(text, 'ipad')"]
+    columns = encode_subscriptions([Standing(normalise(parse(text))) for text in texts], SCHEMA)
+    scan = Scan.build(columns)
+    assert len(scan._store.filters.bucket_use) == 0
     assert_finds_what_the_rows_give(scan, batch())
 
 

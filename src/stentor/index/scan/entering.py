@@ -37,8 +37,10 @@ def enter(columns: SubscriptionColumns, filters: Filters, blocks: Blocks, slots:
 
 @kernel_part
 def open_lines(line: UInt64, first: int, lines: int, slots: Int64, start: int) -> None:
-    """Set the bits of the slots from *start* on that are in one block: in the lines from *first*
-    on, which belong to attributes, and in the live one."""
+    """Set the bits of the slots from *start* on that are in one block.
+
+    In the live line, and in those from *first* on, which belong to attributes.
+    """
     block = slots[start] // BLOCK
     for word in range(WORDS):
         bits = np.uint64(0)

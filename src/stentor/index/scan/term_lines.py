@@ -16,7 +16,7 @@ _SHIFT = np.uint64(BUCKET_SHIFT)
 @kernel_inline
 def line_of_term(hashed: np.uint64) -> int:
     """The line for alternatives that need the term."""
-    return NO_TERM + 1 + np.int64(hashed >> _SHIFT)
+    return int(NO_TERM + 1 + np.int64(hashed >> _SHIFT))
 
 
 @kernel_part
