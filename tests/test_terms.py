@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stentor.language import terms
 from stentor.encoding.hashing import attribute_seed, hash_bytes
 from stentor.encoding.terms import TermColumns, terms_of_column, terms_of_texts
 from stentor.errors import RecordError
+from stentor.language import terms
 from stentor.language.terms import fold_terms
 
 SEED = attribute_seed("text")

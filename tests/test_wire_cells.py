@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from stentor.errors import RecordError
 from stentor.model import Kind
+from stentor.model.time import EARLIEST, LATEST
 from stentor.wire.cells.arrays import cells_of, one_array
 from stentor.wire.cells.layout import reasons_by_row
 from stentor.wire.cells.plain import plain_cells
-from stentor.model.time import EARLIEST, LATEST
 from stentor.wire.limits import RecordLimits
 
 

@@ -14,10 +14,10 @@ from stentor.encoding.events import Arrival, encode_events
 from stentor.errors import RecordError
 from stentor.model import Constant, Event, Kind, Point, Range, Schema
 from stentor.model.record import Publish
+from stentor.model.time import EARLIEST, LATEST
 from stentor.wire.cloudevents import event_to_cloudevent
 from stentor.wire.event_tables import events_from_table
 from stentor.wire.events import event_from_dict, event_to_dict
-from stentor.model.time import EARLIEST, LATEST
 from stentor.wire.formats import ReadSettings, record_from_object
 from stentor.wire.geojson import event_to_feature
 from stentor.wire.json_text import from_json, to_json
