@@ -1,6 +1,8 @@
 """The command line: what goes in, what comes out, which exit code."""
 
+import gzip
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stentor.cli import app as cli
-from stentor.cli.exits import NO, UNUSABLE
+from stentor.cli.exits import NO, UNUSABLE, WRONG_USAGE
 
 SUBSCRIPTIONS = """\
 {"id": "ana", "expression": "has_all(text, 'ipad') AND price < 300"}
@@ -105,7 +107,45 @@ def test_match_reads_and_writes_parquet_with_the_k_best_and_their_scores(folder)
 def test_a_strict_match_stops_at_the_first_bad_record(folder):
     result = run("match", *FILES, "--strict", code=NO)
     assert result.stdout == ""
-    assert "expected a value" in result.stderr
+    assert "subscriptions.jsonl:3: expected a value" in result.stderr
+
+
+def test_a_run_that_fails_leaves_older_results_alone(folder):
+    (folder / "old.jsonl").write_text("old")
+    run("match", *FILES, "--strict", "-o", "old.jsonl", code=NO)
+    assert (folder / "old.jsonl").read_text() == "old"
+    assert not list(folder.glob(".*partial"))
+
+
+def test_no_match_is_an_empty_table_and_no_reject_an_empty_file(folder):
+    (folder / "subscriptions.jsonl").write_text(SUBSCRIPTIONS.splitlines()[0])
+    (folder / "events.jsonl").write_text("")
+    (folder / "rejected.jsonl").write_text("of an earlier run")
+    run("match", *FILES, "-o", "out.parquet")
+    assert pq.read_table("out.parquet").num_rows == 0
+    assert (folder / "rejected.jsonl").read_text() == ""
+
+
+def test_events_come_through_a_pipe(folder):
+    read, write = os.pipe()
+    with os.fdopen(write, "w") as pipe:
+        pipe.write(EVENTS)
+    result = run("match", "-s", "subscriptions.jsonl", "-e", f"/dev/fd/{read}")
+    os.close(read)
+    assert len(lines(result.stdout)) == 3
+
+
+def test_events_come_from_standard_input(folder):
+    arguments = ["match", "-s", "subscriptions.jsonl", "-e", "-"]
+    result = CliRunner().invoke(cli.app, arguments, input=EVENTS)
+    assert len(lines(result.stdout)) == 3
+
+
+def test_an_event_among_subscriptions_is_refused(folder):
+    with (folder / "subscriptions.jsonl").open("a") as file:
+        file.write('{"op": "publish", "id": "e9", "price": 1}\n')
+    run("match", *FILES)
+    assert "this is an event" in (folder / "rejected.jsonl").read_text()
 
 
 def test_events_that_expire_and_repeat_are_told_apart(folder):
@@ -167,18 +207,39 @@ def test_a_schema_file_is_enforced(folder):
     ("arguments", "message"),
     [
         (["match", "-s", "missing.jsonl", "-e", "events.jsonl"], "missing.jsonl"),
-        (["match", *FILES, "--index", "scam"], "did you mean 'scan'"),
         (["explain", "price <", "{}"], "expected a value"),
         (["explain", "price < 1", "{"], ""),
-        (["check"], "nothing to check"),
-        (["bench", "scam"], "did you mean 'scan'"),
+        (["match", "-s", "packed.jsonl", "-e", "events.jsonl"], "compressed with gzip"),
     ],
 )
 def test_what_cannot_be_used_is_one_clear_message(folder, monkeypatch, capsys, arguments, message):
+    (folder / "packed.jsonl").write_bytes(gzip.compress(b"{}"))
+    assert_stops(monkeypatch, capsys, arguments, message, UNUSABLE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["match", *FILES, "--index", "scam"], "did you mean 'scan'"),
+        (["match", *FILES, "--out", "matches.csv"], ".parquet .jsonl"),
+        (["match", *FILES, "--out", "events.jsonl"], "events.jsonl is read from"),
+        (["match", *FILES, "--rejected", "./events.jsonl"], "events.jsonl is read from"),
+        (["explain", "a = 1", "{}", "--at", "1 2"], "longitude,latitude"),
+        (["check"], "nothing to check"),
+        (["bench", "scam"], "did you mean 'scan'"),
+        (["demo", "--picture", "map.xyz"], ".png or .svg or .pdf"),
+    ],
+)
+def test_wrong_usage_is_one_clear_message(folder, monkeypatch, capsys, arguments, message):
+    assert_stops(monkeypatch, capsys, arguments, message, WRONG_USAGE)
+    assert (folder / "events.jsonl").read_text() == EVENTS
+
+
+def assert_stops(monkeypatch, capsys, arguments, message, code):
     monkeypatch.setattr("sys.argv", ["stentor", *arguments])
     with pytest.raises(SystemExit) as stopped:
         cli.run()
-    assert stopped.value.code == UNUSABLE
+    assert stopped.value.code == code
     shown = capsys.readouterr().err
     assert shown.startswith("stentor: ")
     assert message in shown

@@ -52,7 +52,7 @@ def run(subject: str, options: BenchOptions | None = None) -> BenchResult:
     if subject not in SUBJECTS:
         near = get_close_matches(subject, SUBJECTS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise SettingsError(f"no benchmark {subject!r}; {hint}There are: {', '.join(SUBJECTS)}")
+        raise SettingsError(f"no benchmark {subject!r}; {hint}there are {', '.join(SUBJECTS)}")
     if options.repetitions < 1 or (options.size is not None and options.size < 1):
         raise SettingsError("a benchmark needs a size and repetitions of at least 1")
     return BenchResult(subject, SUBJECTS[subject].tables(options), this_machine())

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line; what it cannot do is one clear message and an exit code."""
-    from stentor.cli.app import run
+    try:
+        from stentor.cli.app import run
 
-    run()
+        run()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

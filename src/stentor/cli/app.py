@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from io import TextIOWrapper
+from typing import Annotated, NoReturn
 
 import typer
 
 from stentor.cli import bench, check, demo, explain, match
-from stentor.cli.exits import UNUSABLE
-from stentor.errors import StentorError
+from stentor.cli.exits import UNUSABLE, WRONG_USAGE
+from stentor.errors import SettingsError, StentorError
 
 app = typer.Typer(
     name="stentor",
@@ -17,6 +18,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done · 1 done, and the answer is no (see each command) · 2 wrong usage "
     "· 3 an input cannot be used · 130 interrupted.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["--help", "-h"]},
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -49,11 +51,20 @@ def _options(
 
 def run() -> None:
     """Run the command line and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a plain locale has no ✓
     try:
         app()
+    except SettingsError as error:
+        _stop(str(error), WRONG_USAGE)
     except StentorError as error:
-        print(f"stentor: {error}", file=sys.stderr)
-        raise SystemExit(UNUSABLE) from None
+        _stop(str(error), UNUSABLE)
     except OSError as error:
-        print(f"stentor: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
-        raise SystemExit(UNUSABLE) from None
+        named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _stop(named, UNUSABLE)
+
+
+def _stop(message: str, code: int) -> NoReturn:
+    print(f"stentor: {message}", file=sys.stderr)
+    raise SystemExit(code)

@@ -10,7 +10,7 @@ import typer
 
 from stentor.cli.exits import NO
 from stentor.cli.inputs import JsonOption, SchemaOption, read_schema
-from stentor.cli.rejects import place_of
+from stentor.cli.rejects import place_of, shown_place
 from stentor.cli.screen import progress, size_of, summarise
 from stentor.errors import SettingsError, StentorError
 from stentor.model import Schema
@@ -90,5 +90,4 @@ def _show(path: Path, what: str, found: Rejected, as_json: bool) -> None:
         line = {"source": str(path), "finding": what, **place_of(found)}
         print(json.dumps(line | {"reason": found.reason, "raw": found.raw}, ensure_ascii=False))
         return
-    place = ":".join(str(one) for one in (path, found.line or found.row) if one is not None)
-    print(f"{place}: {what}: {found.reason}")
+    print(f"{shown_place(path, found)}: {what}: {found.reason}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -13,8 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from stentor.cli.screen import progress
-from stentor.errors import StentorError
+from stentor.errors import SettingsError, StentorError
 
+#: What the map may be.
+PICTURES = (".png", ".svg", ".pdf")
 #: Records that are handed to the engine at a time.
 STEP = 500
 
@@ -31,7 +34,9 @@ def command(
     from stentor.engine import Engine
     from stentor.workloads.city import Afternoon
 
-    screen = Console(highlight=False)
+    if picture.suffix not in PICTURES:
+        raise SettingsError(f"--picture is {picture}; its name ends with {' or '.join(PICTURES)}")
+    screen = Console(highlight=False, markup=False)
     afternoon = Afternoon(people=people, events=events, moves=5 * events, seed=seed)
     screen.print(f"An afternoon in Saltmere: {len(afternoon):,} records, seed {seed}")
     engine, seen = Engine(), _Seen()
@@ -48,7 +53,9 @@ def command(
     screen.print(seen.rejections())
     _show_one(screen, engine, seen)
     _draw(screen, seen, picture)
-    screen.print("\nYour own files: stentor match --help · in Python: import stentor · docs/")
+    screen.print(
+        "\nYour own files: .venv/bin/stentor match --help · in Python: import stentor · docs/"
+    )
 
 
 class _Seen:
@@ -117,8 +124,8 @@ def _show_one(screen: Console, engine: Any, seen: _Seen) -> None:
     id, event = seen.example
     if id in engine:
         screen.print("\nOne delivery, explained")
-        screen.print(f"  {engine.get(id)['expression']}", markup=False)
-        screen.print(str(engine.explain(id, event)), markup=False)
+        screen.print(f"  {engine.get(id)['expression']}")
+        screen.print(str(engine.explain(id, event)))
 
 
 def _dots(axes: Any, places: list[list[float]], **style: Any) -> Any:
@@ -134,23 +141,28 @@ def _draw(screen: Console, seen: _Seen, path: Path) -> None:
         return
     mpl.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.collections import PathCollection
 
-    figure, axes = plt.subplots(figsize=(9, 7), layout="constrained")
-    people = list(seen.places.values())
-    _dots(axes, people, s=2, c="0.7", label="people")
+    figure, axes = plt.subplots(figsize=(9, 8), layout="constrained")
+    _dots(axes, list(seen.places.values()), s=3, c="0.75", label="people", zorder=1)
     wanted = [(place, count) for place, count in seen.offers if count]
     unwanted = [place for place, count in seen.offers if not count]
     if unwanted:
-        _dots(axes, unwanted, s=8, c="tab:red", marker="x", label="wanted by nobody")
+        style = {"s": 14, "c": "tab:red", "marker": "x", "linewidths": 0.8}
+        _dots(axes, unwanted, label="offers that nobody wanted", zorder=3, **style)
     if wanted:
-        counts = [count for _, count in wanted]
-        sizes = [4 + 2 * count for count in counts]
-        places = [place for place, _ in wanted]
-        dots = _dots(axes, places, s=sizes, c=counts, alpha=0.6, cmap="viridis", label="offers")
-        figure.colorbar(dots, label="people who were told")
+        wanted.sort(key=lambda one: -one[1])  # small ones on top
+        most = wanted[0][1]
+        sizes = [300 * count / most for _, count in wanted]
+        style = {"s": sizes, "facecolors": "none", "edgecolors": "tab:blue", "linewidths": 0.6}
+        label = f"offers, by how many were told (largest: {most:,})"
+        _dots(axes, [place for place, _ in wanted], label=label, zorder=2, **style)
     axes.set(title="Saltmere, an afternoon: who was told", xlabel="longitude", ylabel="latitude")
-    axes.set_aspect(1.6)
-    axes.legend(loc="lower left")
+    axes.set_aspect(1 / math.cos(math.radians(seen.offers[0][0][1])))
+    legend = axes.legend(loc="upper left", framealpha=0.9)
+    for handle in legend.legend_handles:
+        if isinstance(handle, PathCollection):
+            handle.set_sizes([30])
     figure.savefig(path, dpi=130)
     plt.close(figure)
     screen.print(f"\nThe map of the deliveries: {path}")

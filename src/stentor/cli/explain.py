@@ -12,7 +12,7 @@ import typer
 
 from stentor.cli.exits import NO
 from stentor.cli.inputs import SchemaOption, feed, read_schema
-from stentor.cli.rejects import place_of
+from stentor.cli.rejects import shown_place
 from stentor.engine import Engine
 from stentor.errors import NeverMatchesWarning, SettingsError, UnknownIdError
 from stentor.model.record import Publish
@@ -21,7 +21,7 @@ from stentor.wire.formats import ReadSettings
 from stentor.wire.json_text import from_json
 from stentor.wire.rejected import Rejected
 
-#: Refused subscriptions that are told of where the wanted one is not found.
+#: Refused records that are told of where the wanted one is not found.
 MOST_TOLD: Final = 10
 
 
@@ -78,14 +78,14 @@ def _subscribe_all(engine: Engine, path: Path, wanted: str) -> None:
     refused: list[str] = []
 
     def on_rejected(source: Path, bad: Rejected) -> None:
-        place = "".join(f" {name} {number}" for name, number in place_of(bad).items())
-        refused.append(f"{source}{place}: {bad.reason}")
+        refused.append(f"{shown_place(source, bad)}: {bad.reason}")
 
     for _ in feed(engine, path, "subscribe", on_rejected):
         pass
     if wanted not in engine:
-        told = "".join(f"\n  refused: {one}" for one in refused[:MOST_TOLD])
-        raise UnknownIdError(f"no subscription in {path} has the id {wanted!r}{told}", id=wanted)
+        raise UnknownIdError(
+            f"no subscription in {path} has the id {wanted!r}{_told(refused)}", id=wanted
+        )
 
 
 def _event(engine: Engine, event: str, events: Path | None) -> Any:
@@ -93,8 +93,16 @@ def _event(engine: Engine, event: str, events: Path | None) -> Any:
     if events is None:
         raw = from_json(event.encode())
         return {"id": "the event", **raw} if isinstance(raw, dict) else raw
+    refused: list[str] = []
     for chunk in open_records(events, engine.schema, ReadSettings(default_op="publish")):
         for record in chunk.records:
             if isinstance(record, Publish) and record.event.id == event:
                 return record.event
-    raise UnknownIdError(f"no event in {events} has the id {event!r}", id=event)
+            if isinstance(record, Rejected):
+                refused.append(f"{shown_place(events, record)}: {record.reason}")
+    raise UnknownIdError(f"no event in {events} has the id {event!r}{_told(refused)}", id=event)
+
+
+def _told(refused: list[str]) -> str:
+    """What was refused, which may be what was looked for."""
+    return "".join(f"\n  refused: {one}" for one in refused[:MOST_TOLD])

@@ -15,6 +15,7 @@ from stentor.engine import Engine
 from stentor.engine.report import Report
 from stentor.errors import SettingsError, StentorError
 from stentor.model import Schema
+from stentor.model.record import Publish
 from stentor.wire.files import open_records
 from stentor.wire.formats import ReadSettings
 from stentor.wire.records import Op
@@ -23,13 +24,17 @@ from stentor.wire.rejected import Rejected
 SubscriptionsOption = Annotated[
     Path,
     typer.Option(
-        "--subscriptions", "-s", help="JSON lines or Parquet: `id`, `expression`, `at`, `until`."
+        "--subscriptions",
+        "-s",
+        help="JSON lines or Parquet: `id`, `expression`, `at`, `until`; `-` is standard input.",
     ),
 ]
 EventsOption = Annotated[
     Path,
     typer.Option(
-        "--events", "-e", help="JSON lines, GeoJSON, CloudEvents or Parquet: `id`, attributes."
+        "--events",
+        "-e",
+        help="JSON lines, GeoJSON, CloudEvents or Parquet: `id`, attributes; `-` is standard input.",
     ),
 ]
 SchemaOption = Annotated[
@@ -67,6 +72,8 @@ def feed(
             for one, place in zip(chunk.records, chunk.places, strict=True):
                 if isinstance(one, Rejected):
                     on_rejected(path, one)
+                elif op == "subscribe" and isinstance(one, Publish):
+                    on_rejected(path, refused(one, "this is an event, not a subscription", place))
                 else:
                     good.append((one, place))
             report = engine.step([record for record, _ in good], top=top)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, TextIO
+from types import TracebackType
+from typing import Annotated, Any, Final, Self, TextIO
 
 import typer
 
@@ -22,13 +23,17 @@ from stentor.cli.inputs import (
     feed,
     read_schema,
 )
-from stentor.cli.rejects import RejectedFile
-from stentor.cli.screen import progress, size_of, summarise
+from stentor.cli.rejects import RejectedFile, shown_place
+from stentor.cli.screen import progress, replacing, size_of, summarise
 from stentor.engine import Engine
 from stentor.engine.report import Report
+from stentor.errors import SettingsError
 from stentor.wire.files import is_parquet, open_tables
 from stentor.wire.frames import row_text
 from stentor.wire.rejected import Rejected
+
+#: What a file of matches may be called: Parquet, or JSON lines.
+SUFFIXES: Final = (".parquet", ".jsonl", ".ndjson", ".json")
 
 
 def command(
@@ -36,7 +41,7 @@ def command(
     events: EventsOption,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="`.parquet` or JSON lines; standard output if not given."),
+        typer.Option("--out", "-o", help="`.parquet` or `.jsonl`; standard output if not given."),
     ] = None,
     rejected: Annotated[
         Path, typer.Option(help="Where bad records go, with their reasons, if there are any.")
@@ -60,6 +65,8 @@ def command(
         stentor match -s subscriptions.jsonl -e events.jsonl -o matches.parquet
     """
     start = perf_counter()
+    _check_output(out, [subscriptions, events])
+    _check_output(rejected, [subscriptions, events])
     engine = Engine(index, schema=read_schema(schema), clock=None, threads=threads)
     with ExitStack() as stack:
         rejects = stack.enter_context(RejectedFile(rejected))
@@ -67,13 +74,13 @@ def command(
         def on_rejected(source: Path, bad: Rejected) -> None:
             rejects.add(source, bad)
             if strict:
-                print(f"stentor: {source}: {bad.reason}", file=sys.stderr)
+                print(f"stentor: {shown_place(source, bad)}: {bad.reason}", file=sys.stderr)
                 raise typer.Exit(NO)
 
         never = 0
         for report, _ in feed(engine, subscriptions, "subscribe", on_rejected):
             never += len(report.never)
-        writer = stack.enter_context(MatchWriter(out))
+        writer = stack.enter_context(MatchWriter(out, scored=top is not None))
         count = _match(engine, events, writer, top, on_rejected)
     counts: dict[str, Any] = {
         "subscriptions": len(engine),
@@ -123,38 +130,61 @@ def _published(
             yield report, table.num_rows - report.rejected.num_rows
 
 
+def _check_output(path: Path | None, inputs: list[Path]) -> None:
+    """Refuse to write over what is being read."""
+    if (
+        path is not None
+        and path.exists()
+        and any(path.samefile(one) for one in inputs if one.exists())
+    ):
+        raise SettingsError(f"{path} is read from; choose another file to write to")
+
+
 class MatchWriter:
-    """Matches to a Parquet file, a file of JSON lines, or standard output."""
+    """Matches to a Parquet file, a file of JSON lines, or standard output.
 
-    def __init__(self, path: Path | None) -> None:
+    A file comes into being as a whole: where the run fails, an older one stays.
+    """
+
+    def __init__(self, path: Path | None, *, scored: bool) -> None:
         self.count = 0
-        self._path = path
+        self._path = None if path is None or str(path) == "-" else path
+        if self._path is not None and self._path.suffix not in SUFFIXES:
+            raise SettingsError(f"--out is {path}; its name ends with one of {' '.join(SUFFIXES)}")
+        self._scored = scored
+        self._stack = ExitStack()
+        self._lines: TextIO = sys.stdout
         self._parquet: Any = None
-        self._lines: TextIO | None = None
 
-    def __enter__(self) -> MatchWriter:
-        if self._path is None:
-            self._lines = sys.stdout
-        elif self._path.suffix != ".parquet":
-            self._lines = self._path.open("w", encoding="utf-8")
+    def __enter__(self) -> Self:
+        if self._path is not None:
+            partial = self._stack.enter_context(replacing(self._path))
+            if self._path.suffix == ".parquet":
+                import pyarrow as pa
+                import pyarrow.parquet as pq
+
+                fields = [("event", pa.large_string()), ("subscription", pa.large_string())]
+                fields += [("score", pa.float64())] if self._scored else []
+                writer = pq.ParquetWriter(partial, pa.schema(fields))
+                self._parquet = self._stack.enter_context(writer)
+            else:
+                self._lines = self._stack.enter_context(partial.open("w", encoding="utf-8"))
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._parquet is not None:
-            self._parquet.close()
-        if self._lines is not None and self._lines is not sys.stdout:
-            self._lines.close()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
 
     def write(self, matches: Any) -> None:
         """Append the rows of a report's table of matches."""
         matches = matches.drop_columns("record")
         self.count += matches.num_rows
-        if self._lines is not None:
-            for row in matches.to_pylist():
-                self._lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+        if self._parquet is not None:
+            self._parquet.write_table(matches)
             return
-        if self._parquet is None:
-            import pyarrow.parquet as pq
-
-            self._parquet = pq.ParquetWriter(self._path, matches.schema)
-        self._parquet.write_table(matches)
+        for row in matches.to_pylist():
+            self._lines.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -14,7 +14,10 @@ from stentor.wire.rejected import Place, Rejected, raw_text
 
 
 class RejectedFile:
-    """A file of JSON lines that comes into being with the first bad record."""
+    """A file of JSON lines that comes into being with the first bad record.
+
+    One that an earlier run left behind is emptied where there is none.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -32,6 +35,8 @@ class RejectedFile:
     ) -> None:
         if self._file is not None:
             self._file.close()
+        elif kind is None and self.path.is_file():
+            self.path.write_text("")
 
     def add(self, source: Path, rejected: Rejected) -> None:
         """Write down one bad record of *source*."""
@@ -47,6 +52,13 @@ def place_of(rejected: Rejected) -> dict[str, int]:
     """Where a bad record stood: its line and offset in a file, or its row in a table."""
     places = {"line": rejected.line, "offset": rejected.offset, "row": rejected.row}
     return {name: place for name, place in places.items() if place is not None}
+
+
+def shown_place(source: Path, rejected: Rejected) -> str:
+    """Where a bad record stood, for people: `file:line`, or `file, row n`."""
+    if rejected.line is not None:
+        return f"{source}:{rejected.line}"
+    return f"{source}, row {rejected.row}" if rejected.row is not None else str(source)
 
 
 def refused(record: Record, reason: str, place: Place) -> Rejected:

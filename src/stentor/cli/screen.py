@@ -41,8 +41,20 @@ def progress(title: str, total: int) -> Iterator[Advance]:
 
 
 def size_of(path: Path) -> int:
-    """The bytes of the file *path*: what its progress is measured against."""
-    return path.stat().st_size
+    """The bytes of the file *path*, against which progress is measured; 0 for a stream."""
+    return path.stat().st_size if path.is_file() else 0
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to be written, which takes the place of *path* once all went well."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        yield partial
+        if partial.exists():
+            partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def summarise(counts: dict[str, Any], *, as_json: bool, to_output: bool) -> None:

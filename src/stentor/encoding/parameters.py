@@ -44,9 +44,10 @@ class ParameterEncoder:
         """
         for name in self.names:
             if name not in values:
+                known = ", ".join(map(repr, values)) or "none"
                 raise SettingsError(
-                    f"the expression has the parameter :{name}, but the table has no column "
-                    f"{name!r}; it has {', '.join(map(repr, values))}"
+                    f"the expression has the parameter :{name}, but the table has no column of "
+                    f"that name for parameters; it has {known}"
                 )
         arrays = [_single(values[name]) for name in self.names]
         collected = Collected(self._schema, self._limits, asked)

@@ -19,8 +19,8 @@ from stentor.model import Schema
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import NEVER
 from stentor.wire.events import learn_event
+from stentor.wire.formats import ReadSettings, record_from_object
 from stentor.wire.limits import RecordLimits
-from stentor.wire.records import record_from_dict
 
 
 class Prepared:
@@ -56,7 +56,7 @@ class Prepared:
         """Make one record ready, or raise what is wrong with it."""
         self._count += 1
         if isinstance(record, Mapping):
-            record = record_from_dict(record, self._schema, self._limits)
+            record = record_from_object(record, self._schema, ReadSettings(limits=self._limits))
         elif isinstance(record, Publish):
             learn_event(record.event, self._schema)
         elif not isinstance(record, Record):

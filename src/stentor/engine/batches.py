@@ -15,7 +15,7 @@ from stentor.engine.arrivals import Prepared
 from stentor.engine.core import Arriving
 from stentor.engine.plan import Operation, Step
 from stentor.engine.report import Batch, Report
-from stentor.errors import RecordError, StentorError
+from stentor.errors import RecordError, SettingsError, StentorError
 from stentor.model import Kind
 from stentor.model.record import Record
 from stentor.model.time import BEGINNING, NEVER
@@ -47,6 +47,8 @@ def step_rows(engine: Engine, table: Any, op: Op) -> Report:
 
 
 def _rows(records: Any) -> Iterable[Record | Mapping[str, Any]]:
+    if isinstance(records, Mapping):
+        raise SettingsError("a step takes several records: put this one into a list")
     if isinstance(records, (pa.Table, pa.RecordBatch)) or hasattr(records, "iterrows"):
         rows: list[dict[str, Any]] = as_table(records).to_pylist()
         return rows

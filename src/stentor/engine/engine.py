@@ -26,16 +26,23 @@ from stentor.engine.explanation import Explanation, explain
 from stentor.engine.names import NO_ROW
 from stentor.engine.report import Batch, Report, html_table
 from stentor.engine.state import State
-from stentor.errors import NeverMatchesWarning, SettingsError, StentorError, UnknownIdError
+from stentor.errors import (
+    NeverMatchesWarning,
+    RecordError,
+    SettingsError,
+    StentorError,
+    UnknownIdError,
+)
 from stentor.index.catalog import index_class
 from stentor.language.admit import admit
 from stentor.language.builder import Built
+from stentor.language.limits import Limits
 from stentor.language.parser import parse
 from stentor.model import Changes, Event, Expression, Schema, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import NEVER, instant
-from stentor.wire.events import event_from_dict, learn_event
 from stentor.wire.fields import id_of, position_of
+from stentor.wire.formats import ReadSettings, record_from_object
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 from stentor.wire.records import subscription_to_dict
 
@@ -63,21 +70,23 @@ class Engine:
         index: str = "auto",
         *,
         schema: Schema | Mapping[str, str] | None = None,
-        limits: RecordLimits = DEFAULT_RECORD_LIMITS,
+        limits: RecordLimits | Limits = DEFAULT_RECORD_LIMITS,
         clock: Callable[[], float] | None = _time.time,
         threads: int = 1,
     ) -> None:
-        if schema is None:
-            schema = Schema()
-        self.schema = schema if isinstance(schema, Schema) else Schema.declare(schema)
-        if threads < 1:
-            raise SettingsError(f"threads is {threads}; expected at least 1")
-        self.limits = limits
+        if schema is not None and not isinstance(schema, (Schema, Mapping)):
+            raise SettingsError('a schema is a Schema or a dict like {"price": "number"}')
+        declared = Schema.declare(schema) if isinstance(schema, Mapping) else schema
+        self.schema = Schema() if declared is None else declared
+        _check_count("threads", threads)
+        if clock is not None and not callable(clock):
+            raise SettingsError("clock is a function that gives seconds since 1970, or None")
+        self.limits = RecordLimits(expression=limits) if isinstance(limits, Limits) else limits
         self.threads = threads
         self._clock = clock
         self._index_class = index_class(index)
         self._state = State(self._index_class())
-        self._texts = TextEncoder(self.schema, limits.expression)
+        self._texts = TextEncoder(self.schema, self.limits.expression)
         self._lock = RLock()  # one writer at a time
 
     # One record at a time.
@@ -90,15 +99,19 @@ class Engine:
         at: Any = None,
         until: When = None,
         time: When = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> Changes:
         """Let *id* want *expression* from now on; how its answer among live events changed.
 
-        An id that stands already is replaced.
+        An id that stands already is replaced. *parameters* are the values of `:name` markers.
         """
         id = id_of(id)
         place = position_of(at, plane=self.schema.plane)
         where = f"subscription {id!r}"
-        tree, form = admit(expression, self.schema, where=where, limits=self.limits.expression)
+        limits = self.limits.expression
+        tree, form = admit(
+            expression, self.schema, where=where, limits=limits, parameters=parameters
+        )
         if form.never:
             warnings.warn(
                 f"{where} can never match: it asks for a contradiction",
@@ -125,8 +138,12 @@ class Engine:
         self, event: Mapping[str, Any] | Event, *, until: When = None, time: When = None
     ) -> list[str]:
         """The ids of those who want *event*, sorted; with an *until* it stays live till then."""
-        taken = self._event(event, until)
-        wanted_by: list[str] = self._one(Publish(taken, instant(time, "time")))
+        record = self._published(event)
+        taken = record.event
+        if until is not None:
+            taken = Event(taken.id, taken.attributes, taken.weights, instant(until, "until"))
+        when = record.time if time is None else instant(time, "time")
+        wanted_by: list[str] = self._one(Publish(taken, when))
         return wanted_by
 
     # Many records at a time.
@@ -166,8 +183,7 @@ class Engine:
 
     def top(self, event: Mapping[str, Any] | Event, k: int = 10) -> list[tuple[str, float]]:
         """The k subscriptions for which *event* scores best, best first, equal ones by id."""
-        if k < 1:
-            raise SettingsError(f"k is {k}; expected at least 1")
+        _check_count("k", k)
         announce_compilation()
         asked = self._asked(event)
         with self._lock:
@@ -180,7 +196,7 @@ class Engine:
 
     def explain(self, id: str, event: Mapping[str, Any] | Event) -> Explanation:
         """Why the subscription *id* wants *event*, or why not: predicate by predicate."""
-        asked = self._asked(event)
+        id, asked = id_of(id), self._asked(event)
         with self._lock:
             row = self._row(id)
             text, here = self._state.texts[row], self._state.index.position(row)
@@ -189,6 +205,7 @@ class Engine:
 
     def get(self, id: str) -> dict[str, Any]:
         """The subscription *id* in its JSON form: id, expression, at, until."""
+        id = id_of(id)
         with self._lock:
             row = self._row(id)
             text, at = self._state.texts[row], self._state.index.position(row)
@@ -196,10 +213,13 @@ class Engine:
         tree = parse(text, limits=self.limits.expression)
         return subscription_to_dict(Subscription(id, tree, at, None if until == NEVER else until))
 
-    def __contains__(self, id: str) -> bool:
+    def __contains__(self, id: object) -> bool:
         with self._lock:
-            row = self._state.subscribers.row(id)
+            row = self._state.subscribers.row(str(id))
             return row != NO_ROW and self._until(row) > self._time()
+
+    def __bool__(self) -> bool:
+        return True  # an engine without subscriptions is still an engine
 
     def __len__(self) -> int:
         """How many subscriptions stand and are not over."""
@@ -248,8 +268,8 @@ class Engine:
         self, batch: Batch, arriving: Arriving | EventColumns, top: int | None = None
     ) -> Report:
         """Let *arriving* happen, report it, and tidy up where much is gone."""
-        if top is not None and top < 1:
-            raise SettingsError(f"top is {top}; expected at least 1")
+        if top is not None:
+            _check_count("top", top)
         announce_compilation()
         with self._lock:
             state = self._state
@@ -270,20 +290,24 @@ class Engine:
             raise answer
         return answer
 
-    def _event(self, event: Mapping[str, Any] | Event, until: When = None) -> Event:
+    def _published(self, event: Mapping[str, Any] | Event) -> Publish:
         if isinstance(event, Event):
-            learn_event(event, self.schema)
-        else:
-            event = event_from_dict(event, self.schema, self.limits)
-        if until is None:
-            return event
-        return Event(event.id, event.attributes, event.weights, instant(until, "until"))
+            return Publish(event)
+        settings = ReadSettings(default_op="publish", limits=self.limits)
+        record = record_from_object(event, self.schema, settings)
+        if not isinstance(record, Publish):
+            raise RecordError("this is no event; `step` takes records of all kinds", field="op")
+        return record
 
     def _asked(self, event: Mapping[str, Any] | Event) -> Event:
         """The event of a question, from which the schema learns nothing."""
         if isinstance(event, Event):
             return event
-        return event_from_dict(event, self.schema.copy(), self.limits)
+        raw = event if "id" in event else {"id": "this event", **event}
+        settings = ReadSettings(default_op="publish", limits=self.limits)
+        record = record_from_object(raw, self.schema.copy(), settings)
+        assert isinstance(record, Publish)
+        return record.event
 
     def _now(self) -> int | None:
         """The clock's time in microseconds; None where there is no clock."""
@@ -307,3 +331,8 @@ class Engine:
         if row == NO_ROW or id not in self:
             raise UnknownIdError(f"no subscription has the id {id!r}", id=id)
         return row
+
+
+def _check_count(name: str, count: Any) -> None:
+    if not isinstance(count, int) or count < 1:
+        raise SettingsError(f"{name} is {count!r}; expected a whole number of at least 1")

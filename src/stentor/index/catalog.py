@@ -38,7 +38,7 @@ def index_class(name: str, columns: SubscriptionColumns | None = None) -> type[I
         known = [AUTO, *names()]
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise SettingsError(f"no index {name!r}; {hint}There are: {', '.join(known)}")
+        raise SettingsError(f"no index {name!r}; {hint}there are {', '.join(known)}")
     structure = structure_class(name.removesuffix(_LAYERED))
     return layered(structure) if name.endswith(_LAYERED) else structure
 

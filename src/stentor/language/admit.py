@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stentor.errors import UnknownAttributeError
 from stentor.language.builder import Built, as_expression
 from stentor.language.limits import DEFAULT_LIMITS, Limits
@@ -17,13 +19,15 @@ def admit(
     *,
     where: str,
     limits: Limits = DEFAULT_LIMITS,
+    parameters: Mapping[str, object] | None = None,
 ) -> tuple[Expression, NormalForm]:
     """The tree and the normal form of *expression*; *schema* has learned its attributes.
 
     Nothing is learned where the expression is refused; *where* names it in later conflicts.
+    *parameters* gives the values of `:name` markers in a text.
     """
     if isinstance(expression, str):
-        tree = parse(expression, schema=schema, limits=limits)
+        tree = parse(expression, schema=schema, limits=limits, parameters=parameters)
     else:
         tree = as_expression(expression)
         check_size(tree, limits)

@@ -25,7 +25,6 @@ _HINTS = {
     "||": "write OR",
     "|": "write OR",
     "!": "write NOT",
-    "~": "write NOT",
     ";": "leave the semicolon out",
     ".": "a name that has a dot in it goes in backquotes: `a.b`",
     "::": "there are no casts; a timestamp is written TIMESTAMP '2026-11-15 12:00:00+01:00'",

@@ -87,7 +87,9 @@ def instant(raw: Any, field: str) -> int | None:
     stentor.errors.RecordError: until: 1700000000000 seconds since 1970 is not in the years 1 to \
 9999; divide milliseconds by 1,000
     """
-    if raw is None:
+    if getattr(raw, "ndim", None) == 0:
+        raw = raw.item()  # a NumPy scalar
+    if raw is None or raw != raw:  # NaN and NaT say nothing  # noqa: PLR0124
         return None
     if isinstance(raw, (int, float)) and not isinstance(raw, bool):
         if not abs(raw) <= LATEST // 1_000_000:  # nor is NaN

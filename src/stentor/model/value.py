@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from stentor.errors import RecordError
@@ -46,7 +47,7 @@ Value = Constant | Range | Point
 _PLACES = (("lon", "lat"), ("longitude", "latitude"), ("x", "y"))
 
 
-def number(value: int | float, field: str | None = None) -> float:
+def number(value: Any, field: str | None = None) -> float:
     """*value* as a double; refused where it would have to be rounded.
 
     >>> number(2**53 + 1)
@@ -58,8 +59,8 @@ send it as a string, or round it yourself
         double = float(value)
     except OverflowError:
         double = math.inf
-    if isinstance(value, int) and double != value:
-        shown = str(value) if value.bit_length() < 256 else f"{'-' if value < 0 else ''}2^…"
+    if isinstance(value, Integral) and double != int(value):
+        shown = str(value) if int(value).bit_length() < 256 else "this"
         raise RecordError(
             f"{shown} is an integer that a double cannot hold; "
             "send it as a string, or round it yourself",
@@ -113,17 +114,30 @@ def value_of(
     >>> value_of({"low": 10, "high": 20})
     Range(kind=<Kind.NUMBER: 'number'>, low=10.0, high=20.0)
     """
-    if raw is None:
+    if is_missing(raw):
         return None
     if isinstance(raw, Mapping):
         return _value_of_object(raw, kind, plane, field)
+    if getattr(raw, "ndim", 0) == 1:
+        raw = raw.tolist()  # a NumPy array
     if isinstance(raw, (list, tuple)) and len(raw) == 2:
         return point(raw[0], raw[1], plane=plane, field=field)
     return _scalar(raw, kind, field)
 
 
+def is_missing(raw: Any) -> bool:
+    """Whether *raw* is one of the ways to leave a value out: None, NaN, NaT or pandas' NA.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing("")
+    (True, True, False)
+    """
+    if raw is None or type(raw).__name__ == "NAType":
+        return True
+    return isinstance(raw, (Real, datetime)) and bool(raw != raw)  # noqa: PLR0124  # NaN and NaT
+
+
 def _is_number(raw: Any) -> bool:
-    return isinstance(raw, (int, float, Decimal)) and not isinstance(raw, bool)
+    return isinstance(raw, (Real, Decimal)) and not isinstance(raw, bool)
 
 
 def _scalar(raw: Any, kind: Kind | None, field: str | None) -> Constant | None:
@@ -138,13 +152,10 @@ def _scalar(raw: Any, kind: Kind | None, field: str | None) -> Constant | None:
     if isinstance(raw, Decimal):
         is_whole = raw.is_finite() and raw.adjusted() < 400 and raw == raw.to_integral_value()
         raw = int(raw) if is_whole else float(raw)
-    if hasattr(raw, "item") and not isinstance(raw, (int, float)):
-        return _scalar(raw.item(), kind, field)  # a NumPy scalar
-    if isinstance(raw, (int, float)):
-        double = number(raw, field)
-        if math.isnan(double):
-            return None
-        return Constant(Kind.NUMBER, double)
+    if isinstance(raw, Real):
+        return Constant(Kind.NUMBER, number(raw, field))
+    if getattr(raw, "ndim", None) == 0 and type(raw.item()) is not type(raw):
+        return _scalar(raw.item(), kind, field)  # NumPy's booleans, strings and timestamps
     raise RecordError(
         f"a value of type {type(raw).__name__} is not supported; expected a number, a string, "
         "true or false, a timestamp, a point [lon, lat] or a range {low, high}",

@@ -96,6 +96,13 @@ def is_wanted(name: str, schema: Schema) -> bool:
 
 def learn_event(event: Event, schema: Schema) -> None:
     """Let *schema* take in what *event* uses; a TypeConflictError leaves it as it was."""
+    for name, value in event.attributes.items():
+        if not isinstance(value, Value):
+            raise RecordError(
+                f"an Event holds Constant, Range and Point values, got {shown(value)}; "
+                "pass a dict, or make the event by event_from_dict",
+                field=name,
+            )
     where = f"event {event.id!r}"
     new: list[Use] = []
     for name, value in event.attributes.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from numbers import Integral
 from typing import Any, Final
 
 from stentor.errors import RecordError
@@ -23,7 +24,7 @@ def id_of(raw: Any, field: str = "id") -> str:
     >>> id_of(7)
     '7'
     """
-    if isinstance(raw, int) and not isinstance(raw, bool) and raw.bit_length() < 1024:
+    if not isinstance(raw, bool) and isinstance(raw, Integral) and int(raw).bit_length() < 1024:
         raw = str(raw)
     if raw is None:
         raise RecordError("every record needs one: a string or an integer", field=field)

@@ -7,6 +7,7 @@ lines.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -26,6 +27,7 @@ from stentor.wire.rejected import Place, Rejected, raw_text
 MOST_DOCUMENT_BYTES: Final = 256_000_000
 
 _PARQUET: Final = b"PAR1"
+_COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -51,15 +53,16 @@ def open_records(
     *,
     chunk_records: int = 10_000,
 ) -> Iterator[Chunk]:
-    """The records of the file *path*, a chunk at a time, whatever form it has."""
+    """The records of the file *path*, a chunk at a time, whatever form it has; `-` is stdin."""
     chosen = settings or ReadSettings()
     if is_parquet(path):
         yield from _parquet_chunks(path, schema, chosen, chunk_records)
         return
     found: Iterable[tuple[Record | Rejected, Place, int]] | None = None
-    if Path(path).suffix.lower() in (".json", ".geojson"):
+    if Path(path).suffix.lower() in (".json", ".geojson") and Path(path).is_file():
         found = _document_records(Path(path), schema, chosen)
-    yield from _chunks(found or read_with_places(path, schema, chosen), chunk_records)
+    source = sys.stdin.buffer if is_standard_input(path) else path
+    yield from _chunks(found or read_with_places(source, schema, chosen), chunk_records)
 
 
 def open_tables(path: str | PathLike[str], *, chunk_rows: int = 65_536) -> Iterator[TableChunk]:
@@ -98,9 +101,29 @@ def write_table(table: Any, path: str | PathLike[str]) -> None:
 
 
 def is_parquet(path: str | PathLike[str]) -> bool:
-    """Whether the file *path* begins as a Parquet file does, or at least is called one."""
+    """Whether the file *path* begins as a Parquet file does, or at least is called one.
+
+    Nothing is read from a pipe, which could not be read again.
+    """
+    if Path(path).suffix.lower() == ".parquet":
+        return True
+    beginning = _beginning(path)
+    for magic, name in _COMPRESSED.items():
+        if beginning.startswith(magic):
+            raise RecordError(f"{path} is compressed with {name}; unpack it first")
+    return beginning == _PARQUET
+
+
+def _beginning(path: str | PathLike[str]) -> bytes:
+    if is_standard_input(path) or not Path(path).is_file():
+        return b""
     with Path(path).open("rb") as file:
-        return file.read(len(_PARQUET)) == _PARQUET or Path(path).suffix.lower() == ".parquet"
+        return file.read(len(_PARQUET))
+
+
+def is_standard_input(path: str | PathLike[str]) -> bool:
+    """Whether *path* is the `-` that stands for standard input."""
+    return str(path) == "-"
 
 
 def _parquet_chunks(
