@@ -280,7 +280,7 @@ def test_every_name_of_the_catalogue_names_a_class_of_that_name():
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("scn", "did you mean 'scan'"), ("?", "There are: auto, scan, scan layered")]
+    ("name", "hint"), [("scn", "did you mean 'scan'"), ("?", "there are auto, scan, scan layered")]
 )
 def test_an_unknown_name_gets_the_nearest_one_and_the_list(name, hint):
     with pytest.raises(SettingsError, match="no index") as raised:

@@ -197,7 +197,7 @@ def test_parameters_give_what_texts_give():
 
 
 def test_a_parameter_without_a_column_is_an_error():
-    with pytest.raises(SettingsError, match="no column 'most'"):
+    with pytest.raises(SettingsError, match="no column of that name"):
         stentor.Engine().subscribe_batch(pa.table({"id": ["a"]}), "price < :most")
 
 

@@ -69,13 +69,11 @@ def _unusable(
 ) -> Rejected | None:
     """What an engine would refuse in a subscription that was read; tells of contradictions."""
     from stentor.cli.rejects import refused
-    from stentor.encoding.subscriptions import Standing
     from stentor.language.normalise import normalise
 
     subscription = record.subscription
     try:
         form = normalise(subscription.expression)
-        Standing(form, subscription.at).checked()
     except StentorError as error:
         return refused(record, str(error), place)
     if form.never:

@@ -26,7 +26,7 @@ SubscriptionsOption = Annotated[
     typer.Option(
         "--subscriptions",
         "-s",
-        help="JSON lines or Parquet: `id`, `expression`, `at`, `until`; `-` is standard input.",
+        help="JSON lines or Parquet: `id`, `expression`, `at`, `until`; `-` is stdin.",
     ),
 ]
 EventsOption = Annotated[
@@ -34,7 +34,7 @@ EventsOption = Annotated[
     typer.Option(
         "--events",
         "-e",
-        help="JSON lines, GeoJSON, CloudEvents or Parquet: `id`, attributes; `-` is standard input.",
+        help="JSON lines, GeoJSON, CloudEvents or Parquet: `id`, attributes; `-` is stdin.",
     ),
 ]
 SchemaOption = Annotated[

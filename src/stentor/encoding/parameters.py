@@ -18,7 +18,7 @@ from stentor.language.constants import constant_of
 from stentor.language.lexer import parameter_places
 from stentor.language.limits import DEFAULT_LIMITS, Limits
 from stentor.language.parser import parse
-from stentor.language.printer import constant_text
+from stentor.language.printer import constant_text, to_text
 from stentor.model import Expression, Schema
 
 
@@ -77,6 +77,10 @@ class ParameterEncoder:
 
     def texts(self, values: Mapping[str, Any], rows: Int64) -> list[str]:
         """The expression's text with the values of each of *rows* (which are good) written in."""
+        if any(part.rstrip().endswith("-") for part in _split(self._expression)[::2]):
+            arrays = {name: _single(values[name]) for name in self.names}
+            each = ({name: arrays[name][row].as_py() for name in arrays} for row in rows.tolist())
+            return [to_text(self.bound(one)) for one in each]
         written = {
             name: [
                 constant_text(constant_of(value))

@@ -32,7 +32,6 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.hashing import attribute_seed, hash_bytes
 from stentor.encoding.prefix import prefix
-from stentor.errors import RecordError
 from stentor.language.conditions import (
     Condition,
     Interval,
@@ -48,6 +47,7 @@ from stentor.language.conditions import (
 )
 from stentor.language.like import plain_prefix
 from stentor.language.normalise import NormalForm
+from stentor.language.uses import missing_position
 from stentor.model import Box, Circle, Point, Polygon, Schema
 from stentor.model.geometry import circle_box, circle_terms
 from stentor.model.region import surrounding_box
@@ -72,9 +72,7 @@ class Standing(NamedTuple):
             for conditions in self.form.alternatives
             for condition in conditions
         ):
-            raise RecordError(
-                "the expression uses here(), so the subscription needs a position", field="at"
-            )
+            raise missing_position()
         return self
 
 

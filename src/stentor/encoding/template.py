@@ -47,10 +47,12 @@ from stentor.model import (
     Box,
     Circle,
     Comparison,
+    Constant,
     Expression,
     Has,
     In,
     IsNull,
+    Kind,
     Schema,
     Within,
 )
@@ -127,6 +129,8 @@ def _filler(literal: Literal) -> Filler | None:
             return partial(fill_presence, not negated)
         case Comparison(_, "=" | "!=" as operator, constant) if isinstance(constant.value, str):
             return partial(fill_strings, (constant,), operator == "!=")
+        case Comparison(_, "!=", Constant(Kind.BOOLEAN)) | In(_, (Constant(Kind.BOOLEAN), *_)):
+            return None  # there are but two, which the ordinary way knows
         case Comparison(_, "!=", constant):
             return partial(fill_gaps, (constant,))
         case In(_, values):

@@ -91,8 +91,12 @@ class TextEncoder:
         if met < LEAST_COMPILED:
             self._met[shape] = met
             return None
-        self._templates[shape] = self._compiled(text, id, constants[0])
-        return self._templates[shape]
+        try:
+            template = self._compiled(text, id, constants[0])
+        except StentorError:  # it is this text that is wrong; the ordinary way says what
+            return None
+        self._templates[shape] = template
+        return template
 
     def _compiled(self, text: str, id: str, constants: list[float | str]) -> Template | None:
         """The template of *text*, from which the schema learns; None where there is none."""
@@ -102,11 +106,8 @@ class TextEncoder:
             read.append(value)
             return in_slot(slot, value)
 
-        try:
-            admit(text, self._schema, where=f"subscription {id!r}", limits=self._limits)
-            tree = parse(text, schema=self._schema, limits=self._limits, literal=literal)
-        except StentorError:
-            return None  # the ordinary way says what is wrong
+        admit(text, self._schema, where=f"subscription {id!r}", limits=self._limits)
+        tree = parse(text, schema=self._schema, limits=self._limits, literal=literal)
         if not constants or read != constants:
             return None
         return compile_template(tree, len(constants))

@@ -13,9 +13,9 @@ from stentor.engine.core import Arriving
 from stentor.engine.plan import Operation, Step
 from stentor.engine.report import Batch
 from stentor.errors import RecordError, StentorError
-from stentor.language.admit import admit
+from stentor.language.admit import Examined, examine
 from stentor.language.printer import to_text
-from stentor.model import Schema
+from stentor.model import Point, Schema, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import NEVER
 from stentor.wire.events import learn_event
@@ -84,19 +84,33 @@ class Prepared:
             case Subscribe(subscription):
                 where = f"subscription {subscription.id!r}"
                 limits = self._limits.expression
-                tree, form = admit(
+                examined = examine(
                     subscription.expression, self._schema, where=where, limits=limits
                 )
-                standing = Standing(form, subscription.at, subscription.until)
-                self._standing.append(standing.checked())
-                self._texts.append(to_text(tree))
-                until = NEVER if subscription.until is None else subscription.until
-                place = len(self._standing) - 1
-                return Step(Operation.SUBSCRIBE, subscription.id, time, place, until)
+                return self._subscribe(subscription, examined, time)
             case Unsubscribe(id):
                 return Step(Operation.UNSUBSCRIBE, id, time)
             case Move(id, at):
                 return Step(Operation.MOVE, id, time, at=at)
+
+    def subscribe(
+        self, id: str, examined: Examined, at: Point | None, until: int | None, time: int | None
+    ) -> None:
+        """Make ready a subscription whose expression was examined already."""
+        subscription = Subscription(id, examined.tree, at, until)
+        self._count += 1
+        moment = self._clock() if time is None else time
+        self._steps.append(self._subscribe(subscription, examined, moment))
+        self._positions.append(self._count - 1)
+
+    def _subscribe(self, subscription: Subscription, examined: Examined, time: int | None) -> Step:
+        standing = Standing(examined.form, subscription.at, subscription.until).checked()
+        self._schema.learn(examined.uses)
+        self._standing.append(standing)
+        self._texts.append(to_text(examined.tree))
+        until = NEVER if subscription.until is None else subscription.until
+        place = len(self._standing) - 1
+        return Step(Operation.SUBSCRIBE, subscription.id, time, place, until)
 
     def arriving(self) -> Arriving:
         """What a step takes."""

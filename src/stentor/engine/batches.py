@@ -43,7 +43,20 @@ def step(engine: Engine, records: Any, top: int | None) -> Report:
 
 def step_rows(engine: Engine, table: Any, op: Op) -> Report:
     """Rows of a table that all do *op*."""
-    return step(engine, ({"op": op, **row} for row in as_table(table).to_pylist()), None)
+    rows = as_table(table)
+    _check_op(rows, op)
+    return step(engine, [{**row, "op": op} for row in rows.to_pylist()], None)
+
+
+def _check_op(table: Any, op: Op) -> None:
+    if "op" in table.column_names:
+        others = set(table["op"].to_pylist()) - {None, op}
+        if others:
+            raise RecordError(
+                f"every row does {op!r} here, got {sorted(map(str, others))}; "
+                "`step` takes records of all kinds",
+                field="op",
+            )
 
 
 def _rows(records: Any) -> Iterable[Record | Mapping[str, Any]]:
@@ -88,6 +101,7 @@ def _publishing(read: EventBatch) -> list[Step]:
 def subscribe(engine: Engine, subscriptions: Any, expression: str | None) -> Report:
     """A table of subscriptions: of texts, or of parameters of one *expression*."""
     table = as_table(subscriptions)
+    _check_op(table, "subscribe")
     asked, times, errors = _asked(engine, table)
     if expression is None:
         given = _texts(table)
@@ -136,6 +150,8 @@ def _texts(table: Any) -> list[str]:
             field="expression",
         )
     texts = columns_of(table)["expression"].to_pylist()
+    if not all(text is None or isinstance(text, str) for text in texts):
+        raise RecordError("expected texts", field="expression")
     return ["" if text is None else text for text in texts]
 
 

@@ -202,7 +202,7 @@ def _settle_changes(
 ) -> None:
     """Bring the index to the last version of each subscription; a move happens in place."""
     last = [version for version in plan.touched.values() if version is not None]
-    moved = [v for v in last if v.root is not None and v.root.column == STANDING]
+    moved = [version for version in last if _is_moved_in_place(version)]
     in_place = {v.root.row for v in moved if v.root is not None}
     gone = {
         change.before.row
@@ -210,10 +210,15 @@ def _settle_changes(
         if change.before is not None and change.before.column == STANDING
     }
     state.remove(sorted(gone - in_place))
-    _file(state, [version for version in last if version not in moved], versions, texts)
+    filed = [version for version in last if not _is_moved_in_place(version)]
+    _file(state, filed, versions, texts)
     if moved:
         rows = np.array([v.root.row for v in moved if v.root is not None], np.int64)
         state.index.move(rows, np.array([version.at for version in moved], np.float64))
+
+
+def _is_moved_in_place(version: Version) -> bool:
+    return version.root is not None and version.root.column == STANDING
 
 
 def _file(

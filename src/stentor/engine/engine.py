@@ -34,13 +34,14 @@ from stentor.errors import (
     UnknownIdError,
 )
 from stentor.index.catalog import index_class
-from stentor.language.admit import admit
+from stentor.language.admit import examine
 from stentor.language.builder import Built
-from stentor.language.limits import Limits
+from stentor.language.limits import ANY_SIZE, Limits
 from stentor.language.parser import parse
 from stentor.model import Changes, Event, Expression, Schema, Subscription
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.record import Move, Publish, Record, Unsubscribe
 from stentor.model.time import NEVER, instant
+from stentor.wire.events import learn_event
 from stentor.wire.fields import id_of, position_of
 from stentor.wire.formats import ReadSettings, record_from_object
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
@@ -107,19 +108,21 @@ class Engine:
         """
         id = id_of(id)
         place = position_of(at, plane=self.schema.plane)
-        where = f"subscription {id!r}"
-        limits = self.limits.expression
-        tree, form = admit(
-            expression, self.schema, where=where, limits=limits, parameters=parameters
-        )
-        if form.never:
-            warnings.warn(
-                f"{where} can never match: it asks for a contradiction",
-                NeverMatchesWarning,
-                stacklevel=2,
+        end, when = instant(until, "until"), instant(time, "time")
+        with self._lock:
+            examined = examine(
+                expression,
+                self.schema,
+                where=f"subscription {id!r}",
+                limits=self.limits.expression,
+                parameters=parameters,
             )
-        subscription = Subscription(id, tree, place, instant(until, "until"))
-        changes: Changes = self._one(Subscribe(subscription, instant(time, "time")))
+            prepared = Prepared(self.schema, self.limits, self._now)
+            prepared.subscribe(id, examined, place, end, when)
+            changes: Changes = self._answer(prepared)
+        if examined.form.never:
+            message = f"subscription {id!r} can never match: it asks for a contradiction"
+            warnings.warn(message, NeverMatchesWarning, stacklevel=2)
         return changes
 
     def unsubscribe(self, id: str, *, time: When = None) -> None:
@@ -138,12 +141,13 @@ class Engine:
         self, event: Mapping[str, Any] | Event, *, until: When = None, time: When = None
     ) -> list[str]:
         """The ids of those who want *event*, sorted; with an *until* it stays live till then."""
-        record = self._published(event)
-        taken = record.event
-        if until is not None:
-            taken = Event(taken.id, taken.attributes, taken.weights, instant(until, "until"))
-        when = record.time if time is None else instant(time, "time")
-        wanted_by: list[str] = self._one(Publish(taken, when))
+        end, when = instant(until, "until"), instant(time, "time")
+        with self._lock:
+            record = self._published(event)
+            taken = record.event
+            if end is not None:
+                taken = Event(taken.id, taken.attributes, taken.weights, end)
+            wanted_by: list[str] = self._one(Publish(taken, record.time if when is None else when))
         return wanted_by
 
     # Many records at a time.
@@ -157,11 +161,13 @@ class Engine:
         `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its error.
         With *top*, an event is for its k best only.
         """
-        return batches.step(self, records, top)
+        with self._lock:
+            return batches.step(self, records, top)
 
     def publish_batch(self, events: Any, *, top: int | None = None) -> Report:
         """Who wants each of *events*, an Arrow table or a pandas frame: the fast way."""
-        return batches.publish(self, events, top)
+        with self._lock:
+            return batches.publish(self, events, top)
 
     def subscribe_batch(self, subscriptions: Any, expression: str | None = None) -> Report:
         """Subscribe each row of a table.
@@ -169,15 +175,18 @@ class Engine:
         The table has `id`, perhaps `at`, `until`, `time`, and `expression`; or *expression* is
         given once, with `:name` wherever the column `name` has each subscriber's own constant.
         """
-        return batches.subscribe(self, subscriptions, expression)
+        with self._lock:
+            return batches.subscribe(self, subscriptions, expression)
 
     def move_batch(self, moves: Any) -> Report:
         """Move each row of a table with `id`, `at` and perhaps `time`."""
-        return batches.step_rows(self, moves, "move")
+        with self._lock:
+            return batches.step_rows(self, moves, "move")
 
     def unsubscribe_batch(self, ids: Any) -> Report:
         """Unsubscribe each row of a table with `id` and perhaps `time`."""
-        return batches.step_rows(self, ids, "unsubscribe")
+        with self._lock:
+            return batches.step_rows(self, ids, "unsubscribe")
 
     # Questions that change nothing.
 
@@ -200,7 +209,7 @@ class Engine:
         with self._lock:
             row = self._row(id)
             text, here = self._state.texts[row], self._state.index.position(row)
-        tree = parse(text, schema=self.schema, limits=self.limits.expression)
+        tree = parse(text, schema=self.schema, limits=ANY_SIZE)
         return explain(id, tree, asked, self.schema, here)
 
     def get(self, id: str) -> dict[str, Any]:
@@ -210,12 +219,16 @@ class Engine:
             row = self._row(id)
             text, at = self._state.texts[row], self._state.index.position(row)
             until = self._until(row)
-        tree = parse(text, limits=self.limits.expression)
+        tree = parse(text, schema=self.schema, limits=ANY_SIZE)
         return subscription_to_dict(Subscription(id, tree, at, None if until == NEVER else until))
 
     def __contains__(self, id: object) -> bool:
+        try:
+            known = id_of(id)
+        except RecordError:
+            return False
         with self._lock:
-            row = self._state.subscribers.row(str(id))
+            row = self._state.subscribers.row(known)
             return row != NO_ROW and self._until(row) > self._time()
 
     def __bool__(self) -> bool:
@@ -249,9 +262,12 @@ class Engine:
             folder.save(self, Path(path))
 
     @classmethod
-    def open(cls, path: str | Path, **settings: Any) -> Engine:
-        """The engine that `save` wrote: memory-mapped, changes go to a layer on top of it."""
-        return folder.open_engine(cls, Path(path), settings)
+    def open(cls, path: str | Path, *, verify: bool = False, **settings: Any) -> Engine:
+        """The engine that `save` wrote: memory-mapped, changes go to a layer on top of it.
+
+        With *verify*, every byte is read and compared with the sums that were written.
+        """
+        return folder.open_engine(cls, Path(path), verify, settings)
 
     def __repr__(self) -> str:
         index = self._state.index
@@ -267,7 +283,7 @@ class Engine:
     def _report(
         self, batch: Batch, arriving: Arriving | EventColumns, top: int | None = None
     ) -> Report:
-        """Let *arriving* happen, report it, and tidy up where much is gone."""
+        """Let *arriving* happen and report it; tidy up where much is gone."""
         if top is not None:
             _check_count("top", top)
         announce_compilation()
@@ -283,8 +299,13 @@ class Engine:
         return report
 
     def _one(self, record: Record) -> Any:
-        prepared = Prepared(self.schema, self.limits, self._now)
-        prepared.add(record)
+        with self._lock:
+            prepared = Prepared(self.schema, self.limits, self._now)
+            prepared.add(record)
+            return self._answer(prepared)
+
+    def _answer(self, prepared: Prepared) -> Any:
+        """The answer to the one record that was prepared; where it is an error, raised."""
         answer = self._report(prepared.batch(), prepared.arriving())[0]
         if isinstance(answer, StentorError):
             raise answer
@@ -301,11 +322,13 @@ class Engine:
 
     def _asked(self, event: Mapping[str, Any] | Event) -> Event:
         """The event of a question, from which the schema learns nothing."""
+        schema = self.schema.unteachable()
         if isinstance(event, Event):
+            learn_event(event, schema)
             return event
         raw = event if "id" in event else {"id": "this event", **event}
         settings = ReadSettings(default_op="publish", limits=self.limits)
-        record = record_from_object(raw, self.schema.copy(), settings)
+        record = record_from_object(raw, schema, settings)
         assert isinstance(record, Publish)
         return record.event
 

@@ -10,9 +10,9 @@ from stentor.language.evaluate import (
     alternative_truth,
     alternatives,
 )
-from stentor.language.negation import Literal, push_inward
-from stentor.language.normalise import normalise
+from stentor.language.negation import Literal, Positive, push_inward
 from stentor.language.printer import to_text
+from stentor.language.simplify import simplify
 from stentor.model import (
     Constant,
     Event,
@@ -99,7 +99,8 @@ def explain(
 ) -> Explanation:
     """Why *expression*, the subscription *id* of somebody at *here*, wants *event* or not."""
     found = []
-    for alternative in alternatives(push_inward(expression)):
+    positive = push_inward(expression)
+    for alternative in alternatives(positive):
         truth = alternative_truth(alternative, event, here, schema.plane)
         score = alternative_score(alternative, event) if truth else 0.0
         findings = tuple(_finding(literal, event, here, schema) for literal in alternative)
@@ -111,13 +112,13 @@ def explain(
         shown, note = (best,), ""
     else:
         nearest = sorted(found, key=lambda one: sum(f.truth is not True for f in one.findings))
-        shown, note = tuple(nearest[:MOST_SHOWN]), _note(expression, nearest)
+        shown, note = tuple(nearest[:MOST_SHOWN]), _note(positive, nearest)
     score = best.score if best else 0.0
     return Explanation(id, event.id, best is not None, score, note, shown)
 
 
-def _note(expression: Expression, nearest: list[AlternativeFindings]) -> str:
-    if normalise(expression).never:
+def _note(positive: Positive, nearest: list[AlternativeFindings]) -> str:
+    if all(simplify(alternative, {}) is None for alternative in alternatives(positive)):
         return "no event at all can match this expression"
     failed = [finding for finding in nearest[0].findings if finding.truth is not True]
     if not failed:

@@ -1,4 +1,4 @@
-"""An engine in a folder: saved at once or not at all, opened without copying.
+"""An engine in a folder: saved at once or not at all, opened without copying (but live events).
 
 folder/
   manifest.json    the engine's own: schema, order, time, structure
@@ -9,6 +9,7 @@ folder/
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,16 +19,19 @@ from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns, s
 from stentor.encoding.ragged import take
 from stentor.engine.names import IdOrder, Register, StringArrays, Strings
 from stentor.engine.state import State
-from stentor.errors import SettingsError
+from stentor.errors import FolderError, SettingsError
 from stentor.index.catalog import structure_class, structure_of
 from stentor.index.layered import layered
-from stentor.index.storage import new_folder, read_arrays, write_arrays
+from stentor.index.storage import Meta, new_folder, read_arrays, write_arrays
 from stentor.model import Schema
 
 if TYPE_CHECKING:
     from stentor.engine.engine import Engine
 
 ENGINE, SUBSCRIPTIONS, EVENTS, INDEX = "engine", "subscriptions", "events", "index"
+
+#: How often a folder that is being saved is opened again.
+MOST_TRIES = 5
 
 Bundle = TypeVar("Bundle", SubscriptionColumns, EventColumns, StringArrays, IdOrder)
 
@@ -68,26 +72,51 @@ def save(engine: Engine, path: Path) -> None:
             "index": structure.name,
             "seq": state.seq,
             "time": state.time,
+            "save": secrets.token_hex(8),
         }
         write_arrays(fresh, {}, kind=ENGINE, meta=meta)
 
 
-def open_engine(engine_class: type[Engine], path: Path, settings: dict[str, Any]) -> Engine:
-    """The engine in *path*; *settings* are those of `Engine`, but for schema and index."""
+def open_engine(
+    engine_class: type[Engine], path: Path, verify: bool, settings: dict[str, Any]
+) -> Engine:
+    """The engine in *path*; *settings* are those of `Engine`, but for schema and index.
+
+    The parts are opened one after another, so a save in between would mix two engines: the
+    manifest is read again at the end, and everything once more where it has changed.
+    """
     for fixed in {"schema", "index"} & settings.keys():
         raise SettingsError(f"an opened engine has the {fixed} that it was saved with")
-    _, meta = read_arrays(path, kind=ENGINE)
+    for _ in range(MOST_TRIES):
+        _, meta = read_arrays(path, kind=ENGINE)
+        try:
+            engine = _opened(engine_class, path, meta, verify, settings)
+        except FolderError:
+            if read_arrays(path, kind=ENGINE)[1]["save"] == meta["save"]:
+                raise
+            continue
+        if read_arrays(path, kind=ENGINE)[1]["save"] == meta["save"]:
+            return engine
+    raise FolderError(f"{path} is saved again faster than it can be opened; try again later")
+
+
+def _opened(
+    engine_class: type[Engine], path: Path, meta: Meta, verify: bool, settings: dict[str, Any]
+) -> Engine:
     schema = Schema.from_dict(meta["schema"])
     engine = engine_class(meta["index"], schema=schema, **settings)
-    arrays, _ = read_arrays(path / SUBSCRIPTIONS, kind=SUBSCRIPTIONS)
+    arrays, _ = read_arrays(path / SUBSCRIPTIONS, kind=SUBSCRIPTIONS, verify=verify)
     columns = sealed(_bundle(SubscriptionColumns, "columns", arrays))
-    index = layered(structure_class(meta["index"])).open(path / INDEX, columns)
+    structure = structure_class(meta["index"])
+    if verify:
+        read_arrays(path / INDEX, kind=structure.name, verify=True)
+    index = layered(structure).open(path / INDEX, columns)
     ids = _bundle(StringArrays, "ids", arrays)
     state = State(index, Register(ids, _bundle(IdOrder, "order", arrays)))
     state.texts = Strings(_bundle(StringArrays, "texts", arrays))
     state.seq, state.time = meta["seq"], meta["time"]
     state.watch_endings(columns.until)
-    live, _ = read_arrays(path / EVENTS, kind=EVENTS)
+    live, _ = read_arrays(path / EVENTS, kind=EVENTS, verify=verify)
     event_ids = Strings(_bundle(StringArrays, "ids", live))
     every: Int64 = np.arange(len(event_ids), dtype=np.int64)
     state.hold(sealed(_bundle(EventColumns, "columns", live)), event_ids.take(every).to_pylist())

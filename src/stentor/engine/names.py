@@ -29,8 +29,8 @@ class Strings:
         self._base = base or StringArrays(np.zeros(1, np.int64), np.zeros(0, np.uint8))
         self._based = len(self._base.start) - 1
         self._added: list[str] = []
-        # The first of what was added; `pa.array` would import pandas, if it is there, for nothing.
-        self._converted = pa.nulls(0, pa.large_string())
+        self._chunks: list[Any] = []  # what was added, as far as it was converted
+        self._converted = 0
 
     def __len__(self) -> int:
         return self._based + len(self._added)
@@ -48,7 +48,7 @@ class Strings:
     def take(self, rows: Int64) -> Any:
         """The strings of *rows* as an Arrow array.
 
-        Cost: O(rows), and now and then a conversion of what was added.
+        Cost: O(rows), and O(log n) for each string that was added, once.
         """
         return self._arrow().take(pa.array(rows)).combine_chunks()
 
@@ -63,13 +63,16 @@ class Strings:
         return StringArrays(start.astype(np.int64), used[: int(start[-1])])
 
     def _arrow(self) -> Any:
-        if len(self._added) > 2 * len(self._converted) + 1024:
-            self._converted = pa.array(self._added, pa.large_string())
-        rest = pa.array(self._added[len(self._converted) :], pa.large_string())
+        if len(self._added) > self._converted:
+            fresh = pa.array(self._added[self._converted :], pa.large_string())
+            while self._chunks and len(self._chunks[-1]) <= len(fresh):  # few chunks, ever larger
+                fresh = pa.concat_arrays([self._chunks.pop(), fresh])
+            self._chunks.append(fresh)
+            self._converted = len(self._added)
         base = pa.LargeStringArray.from_buffers(
             self._based, pa.py_buffer(self._base.start), pa.py_buffer(self._base.data)
         )
-        return pa.chunked_array([base, self._converted, rest])
+        return pa.chunked_array([base, *self._chunks])
 
 
 class IdOrder(NamedTuple):

@@ -27,7 +27,7 @@ class State:
 
     def __init__(self, index: Index, subscribers: Register | None = None) -> None:
         self.index = index
-        self.subscribers = subscribers or Register()
+        self.subscribers = Register() if subscribers is None else subscribers
         self.texts = Strings()
         self.events = Register()
         self.seq = 0
@@ -101,6 +101,7 @@ class State:
 
     def rebuilt(self, index_class: type[Index]) -> State:
         """The same state in a fresh index without the rows of what is gone."""
+        self.expire()
         rows = self.index.standing_rows()
         columns = self.index.columns_of(rows)
         fresh = State(index_class.build(columns))

@@ -12,31 +12,42 @@ from stentor.language.conditions import (
     intersection,
 )
 
-#: Comparing all pairs is quadratic; longer lists keep their absorbed alternatives.
-MAX_COMPARED = 128
+#: Comparing all pairs is quadratic; larger forms keep their absorbed alternatives.
+MOST_COMPARED = 100_000  # pairs of alternatives times their conditions
 
 
 def without_absorbed(
     alternatives: tuple[tuple[Condition, ...], ...],
 ) -> tuple[tuple[Condition, ...], ...]:
     """*alternatives* less those that can neither match nor score more than another of them."""
-    if len(alternatives) > MAX_COMPARED:
+    if len(alternatives) * sum(map(len, alternatives)) > MOST_COMPARED:
         return alternatives
-    kept = list(alternatives)
-    for alternative in alternatives:
-        if any(absorbs(other, alternative) for other in kept if other is not alternative):
-            kept.remove(alternative)
-    return tuple(kept)
+    kept = {place: _by_attribute(one) for place, one in enumerate(alternatives)}
+    for place, narrow in list(kept.items()):
+        if any(absorbs(wide, narrow) for other, wide in kept.items() if other != place):
+            del kept[place]
+    return tuple(alternatives[place] for place in kept)
 
 
-def absorbs(wide: tuple[Condition, ...], narrow: tuple[Condition, ...]) -> bool:
+Grouped = dict[str, list[Condition]]
+
+
+def _by_attribute(conditions: tuple[Condition, ...]) -> Grouped:
+    groups: Grouped = {}
+    for condition in conditions:
+        groups.setdefault(condition.attribute, []).append(condition)
+    return groups
+
+
+def absorbs(wide: Grouped, narrow: Grouped) -> bool:
     """Whether *wide* holds wherever *narrow* does and never scores less."""
-    wide_weights = {c.attribute: c.weight for c in reversed(wide)}
-    if any(c.weight > wide_weights.get(c.attribute, 0.0) for c in narrow):
-        return False
+    for attribute, (first, *_) in narrow.items():
+        if first.weight > (wide[attribute][0].weight if attribute in wide else 0.0):
+            return False
     return all(
-        any(c.attribute == asked.attribute and implies(c.test, asked.test) for c in narrow)
-        for asked in wide
+        any(implies(condition.test, asked.test) for condition in narrow.get(attribute, ()))
+        for attribute, group in wide.items()
+        for asked in group
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from stentor.errors import UnknownAttributeError
 from stentor.language.builder import Built, as_expression
@@ -11,6 +12,15 @@ from stentor.language.normalise import NormalForm, check_size, normalise
 from stentor.language.parser import parse
 from stentor.language.uses import uses
 from stentor.model import Expression, Schema
+from stentor.model.schema import Use
+
+
+class Examined(NamedTuple):
+    """An expression that can be used: its tree, its normal form, what it would teach a schema."""
+
+    tree: Expression
+    form: NormalForm
+    uses: list[Use]
 
 
 def admit(
@@ -19,12 +29,24 @@ def admit(
     *,
     where: str,
     limits: Limits = DEFAULT_LIMITS,
-    parameters: Mapping[str, object] | None = None,
 ) -> tuple[Expression, NormalForm]:
-    """The tree and the normal form of *expression*; *schema* has learned its attributes.
+    """The tree and the normal form of *expression*; *schema* has learned its attributes."""
+    examined = examine(expression, schema, where=where, limits=limits)
+    schema.learn(examined.uses)
+    return examined.tree, examined.form
 
-    Nothing is learned where the expression is refused; *where* names it in later conflicts.
-    *parameters* gives the values of `:name` markers in a text.
+
+def examine(
+    expression: str | Expression | Built,
+    schema: Schema,
+    *,
+    where: str,
+    limits: Limits = DEFAULT_LIMITS,
+    parameters: Mapping[str, object] | None = None,
+) -> Examined:
+    """*expression* checked against *schema*, which has learned nothing yet.
+
+    *where* names it in later conflicts; *parameters* are the values of `:name` markers in a text.
     """
     if isinstance(expression, str):
         tree = parse(expression, schema=schema, limits=limits, parameters=parameters)
@@ -40,6 +62,5 @@ def admit(
                     f"no attribute {use.name!r} in this schema",
                     hint=f"did you mean {nearest!r}?" if nearest else None,
                 )
-    form = normalise(tree, limits)
-    schema.learn(found)
-    return tree, form
+    schema.check(found)
+    return Examined(tree, normalise(tree, limits), found)

@@ -50,6 +50,8 @@ class Limits:
                 )
 
 
+#: For texts of our own, which were within the limits when they came.
+ANY_SIZE = Limits(**{field.name: 2**40 for field in fields(Limits)} | {"depth": _DEEPEST})
 #: What `parse` allows where nothing else is said.
 DEFAULT_LIMITS = Limits()
 

@@ -6,17 +6,16 @@ tree ─push_inward─▶ literals under All/Some ─expand─▶ alternatives �
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 from stentor.errors import LimitError
 from stentor.language.absorb import without_absorbed
 from stentor.language.conditions import Condition
-from stentor.language.evaluate import Alternative
+from stentor.language.evaluate import alternatives
 from stentor.language.limits import DEFAULT_LIMITS, Limits, tree_depth
-from stentor.language.negation import All, Literal, Positive, Some, push_inward
-from stentor.language.simplify import simplify
+from stentor.language.negation import All, Literal, Positive, push_inward
+from stentor.language.simplify import Known, simplify
 from stentor.language.uses import predicates_of
-from stentor.model import Expression, Has, In, Like, Polygon, Within
+from stentor.model import Expression, Has, In, Like, Polygon, Predicate, Within
 
 Conditions = tuple[Condition, ...]
 
@@ -41,7 +40,8 @@ def normalise(expression: Expression, limits: Limits = DEFAULT_LIMITS) -> Normal
     check_size(expression, limits)
     positive = push_inward(expression)
     _brake(positive, limits)
-    simplified = [simplify(alternative) for alternative in expand(positive)]
+    known: Known = {}
+    simplified = [simplify(alternative, known) for alternative in alternatives(positive)]
     possible = tuple(conditions for conditions in simplified if conditions is not None)
     if len(possible) > 1:
         possible = without_absorbed(tuple(dict.fromkeys(possible)))
@@ -70,19 +70,6 @@ def _check(what: str, found: int, limit: int) -> None:
         raise LimitError(f"the expression has {found:,} {what}; the limit is {limit:,}")
 
 
-def expand(positive: Positive) -> list[Alternative]:
-    """Every way to make *positive* true, each with its distinct literals in order."""
-    if isinstance(positive, Literal):
-        return [(positive,)]
-    parts = [expand(child) for child in positive.children]
-    if isinstance(positive, Some):
-        return [alternative for part in parts for alternative in part]
-    return [
-        tuple(dict.fromkeys(literal for chosen in choice for literal in chosen))
-        for choice in product(*parts)
-    ]
-
-
 def _brake(positive: Positive, limits: Limits) -> None:
     """Refuse what would multiply out too far, before anything is multiplied."""
     count, size = _expanded_size(positive)
@@ -94,8 +81,8 @@ def _brake(positive: Positive, limits: Limits) -> None:
         )
     if size > limits.expanded_predicates:
         raise LimitError(
-            f"the expression multiplies out to {_rounded(size)} predicates; the limit is "
-            f"{limits.expanded_predicates:,}",
+            f"the expression multiplies out to {_rounded(size)} predicates and values; "
+            f"the limit is {limits.expanded_predicates:,}",
             hint="split it into several subscriptions",
         )
 
@@ -105,9 +92,9 @@ def _rounded(count: int) -> str:
 
 
 def _expanded_size(positive: Positive) -> tuple[int, int]:
-    """How many alternatives *positive* has, and how many literals they have together."""
+    """How many alternatives *positive* has, and how many predicates and values together."""
     if isinstance(positive, Literal):
-        return 1, 1
+        return 1, _size(positive.predicate)
     sizes = [_expanded_size(child) for child in positive.children]
     if not isinstance(positive, All):
         return sum(count for count, _ in sizes), sum(size for _, size in sizes)
@@ -115,3 +102,16 @@ def _expanded_size(positive: Positive) -> tuple[int, int]:
     for child_count, child_size in sizes:
         count, size = count * child_count, size * child_count + child_size * count
     return count, size
+
+
+def _size(predicate: Predicate) -> int:
+    """What a predicate weighs: one, or what its list, words or polygon hold by the hundred."""
+    match predicate:
+        case In(_, values):
+            return 1 + len(values) // 100
+        case Has(_, words, _):
+            return 1 + len(words) // 100
+        case Within(_, Polygon(rings)):
+            return 1 + sum(map(len, rings)) // 100
+        case _:
+            return 1

@@ -41,19 +41,34 @@ from stentor.model import (
     Within,
 )
 
+#: What the literals on one attribute come to, by their identities: alternatives share literals.
+Known = dict[tuple[int, ...], tuple[Condition, ...] | None]
 
-def simplify(alternative: Alternative) -> tuple[Condition, ...] | None:
-    """The conditions of *alternative* in the order of names; None where it can never hold."""
+
+def simplify(alternative: Alternative, known: Known) -> tuple[Condition, ...] | None:
+    """The conditions of *alternative* in the order of names; None where it can never hold.
+
+    *known* remembers what was simplified before of the same expression.
+    """
     conditions: list[Condition] = []
     for attribute, literals in sorted(by_attribute(alternative).items()):
-        tests = _tests(literals)
-        if tests is None:
+        key = tuple(map(id, literals))
+        if key not in known:
+            known[key] = _conditions(attribute, literals)
+        found = known[key]
+        if found is None:
             return None
-        weight = math.fsum(literal.weight for literal in literals)
-        for test in tests:
-            conditions.append(Condition(attribute, test, weight))
-            weight = 0.0
+        conditions += found
     return tuple(conditions)
+
+
+def _conditions(attribute: str, literals: list[Literal]) -> tuple[Condition, ...] | None:
+    tests = _tests(literals)
+    if tests is None:
+        return None
+    weight = math.fsum(literal.weight for literal in literals)
+    weights = [weight] + [0.0] * (len(tests) - 1)
+    return tuple(map(Condition, [attribute] * len(tests), tests, weights))
 
 
 def _tests(literals: list[Literal]) -> list[Test] | None:
@@ -138,17 +153,14 @@ def _string_tests(literals: list[Literal]) -> list[Test] | None:
         test = _string_test(literals[0])
         return None if isinstance(test, StringSpan) and _is_empty(test) else [test]
     tests = list(dict.fromkeys(_string_test(literal) for literal in literals))
-    wanted = [test for test in tests if isinstance(test, OneOf) and not test.negated]
+    lists = [test for test in tests if isinstance(test, OneOf)]
+    wanted = [set(test.strings) for test in lists if not test.negated]
     if wanted:
-        fitting = tuple(
-            string
-            for string in wanted[0].strings
-            if all(
-                literal_truth(literal, Constant(Kind.STRING, string), None, False)
-                for literal in literals
-            )
-        )
-        return [OneOf(fitting, False)] if fitting else None
+        unwanted = [test.strings for test in lists if test.negated]
+        left = sorted(set.intersection(*wanted).difference(*unwanted))
+        others = [one for one in literals if not isinstance(_string_test(one), OneOf)]
+        fitting = [string for string in left if _all_hold(others, string)]
+        return [OneOf(tuple(fitting), False)] if fitting else None
     spans = [test for test in tests if isinstance(test, StringSpan) and not test.negated]
     if len(spans) > 1:
         span = spans[0]
@@ -167,6 +179,11 @@ def _string_tests(literals: list[Literal]) -> list[Test] | None:
         isinstance(test, (Pattern, Terms)) and _negation(test) in tests for test in tests
     )
     return None if contradictory else tests
+
+
+def _all_hold(literals: list[Literal], string: str) -> bool:
+    value = Constant(Kind.STRING, string)
+    return all(literal_truth(literal, value, None, False) for literal in literals)
 
 
 def _negation(test: Pattern | Terms) -> Test:

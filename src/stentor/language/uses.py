@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stentor.errors import RecordError
 from stentor.model.expression import (
+    HERE,
     And,
     Between,
     Comparison,
@@ -19,6 +21,7 @@ from stentor.model.expression import (
     Within,
 )
 from stentor.model.kind import Kind
+from stentor.model.region import Circle
 from stentor.model.schema import Use
 
 
@@ -32,6 +35,23 @@ def uses(expression: Expression, where: str) -> list[Use]:
         Use(predicate.attribute, implied_kind(predicate), where)
         for predicate in predicates_of(expression)
     ]
+
+
+def needs_position(expression: Expression) -> bool:
+    """Whether *expression* asks for something around its subscriber."""
+    return any(
+        isinstance(predicate, Within)
+        and isinstance(predicate.region, Circle)
+        and predicate.region.centre is HERE
+        for predicate in predicates_of(expression)
+    )
+
+
+def missing_position() -> RecordError:
+    """For a subscription that needs a position and has none."""
+    return RecordError(
+        "the expression uses here(), so the subscription needs a position", field="at"
+    )
 
 
 def predicates_of(expression: Expression) -> Iterator[Predicate]:

@@ -97,11 +97,28 @@ class Schema:
         close = get_close_matches(name, self._attributes, n=1)
         return close[0] if close else None
 
+    def __bool__(self) -> bool:
+        return True  # a schema that has learned nothing yet is still a schema
+
     def learn(self, uses: Iterable[Use]) -> None:
         """Take in all *uses*, or none of them where one conflicts with an earlier use."""
+        for use in self.check(uses).values():
+            known = self._attributes.get(use.name)
+            if known is None:
+                self._attributes[use.name] = _Attribute(len(self._attributes), use.kind, use.where)
+            elif known.kind is None:
+                known.kind, known.where = use.kind, use.where
+
+    def check(self, uses: Iterable[Use]) -> dict[str, Use]:
+        """What *uses* would teach; a TypeConflictError where one conflicts with another.
+
+        A declared schema learns no names.
+        """
         new: dict[str, Use] = {}
         for use in uses:
             known = self._attributes.get(use.name)
+            if known is None and self.declared:
+                continue
             kind, where = (known.kind, known.where) if known else (None, "")
             if use.name in new and kind is None:
                 kind, where = new[use.name].kind, new[use.name].where
@@ -114,21 +131,19 @@ class Schema:
             is_open = known is None or known.kind is None
             if is_open and (use.name not in new or new[use.name].kind is None):
                 new[use.name] = use
-        if new and len(self._attributes) + len(new) > MOST_ATTRIBUTES:
+        names = len(self._attributes) + sum(name not in self._attributes for name in new)
+        if new and names > MOST_ATTRIBUTES:
             raise RecordError(
                 f"the schema would have more than {MOST_ATTRIBUTES:,} attributes; declare those "
                 "that matter, and others are ignored"
             )
-        for use in new.values():
-            known = self._attributes.get(use.name)
-            if known is None:
-                self._attributes[use.name] = _Attribute(len(self._attributes), use.kind, use.where)
-            elif known.kind is None:
-                known.kind, known.where = use.kind, use.where
+        return new
 
-    def copy(self) -> Schema:
-        """An equal schema that learns by itself."""
-        return Schema.from_dict(self.to_dict())
+    def unteachable(self) -> Schema:
+        """The same attributes, now and later, in a schema that checks but never learns."""
+        view = _Unteachable(plane=self.plane)
+        view.declared, view._attributes = self.declared, self._attributes
+        return view
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-able form, from which `from_dict` makes an equal schema."""
@@ -150,3 +165,10 @@ class Schema:
             kind = Kind(entry["kind"]) if entry["kind"] else None
             schema._attributes[entry["name"]] = _Attribute(code, kind, entry["where"])
         return schema
+
+
+class _Unteachable(Schema):
+    """What a question is read with: it must change nothing."""
+
+    def learn(self, uses: Iterable[Use]) -> None:
+        self.check(uses)

@@ -47,7 +47,9 @@ class Oracle:
         schema: Schema | Mapping[str, str] | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self.schema = Schema.declare(schema) if isinstance(schema, Mapping) else schema or Schema()
+        if schema is None:
+            schema = Schema()
+        self.schema = Schema.declare(schema) if isinstance(schema, Mapping) else schema
         self.time = BEGINNING
         self._clock = clock
         self._subscriptions: dict[str, Subscription] = {}

@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from stentor.errors import RecordError
-from stentor.language.admit import admit
+from stentor.language.parser import parse
 from stentor.language.printer import to_text
+from stentor.language.uses import missing_position, needs_position, uses
 from stentor.model import Schema, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import instant
@@ -60,8 +61,10 @@ def subscription_from_dict(
             f"got {'nothing' if text is None else shown(text)}",
             field="expression",
         )
-    where = f"subscription {id!r}"
-    expression, _ = admit(text, schema, where=where, limits=limits.expression)
+    expression = parse(text, schema=schema, limits=limits.expression)
+    if at is None and needs_position(expression):
+        raise missing_position()
+    schema.learn(uses(expression, f"subscription {id!r}"))
     return Subscription(id, expression, at, until)
 
 
