@@ -315,7 +315,7 @@ def test_alternatives_up_to_the_limit_are_allowed():
 def test_predicates_of_all_alternatives_together_are_limited():
     expression = And(tuple(either(number) for number in range(3)))
     assert normalise(expression, Limits(expanded_predicates=24))
-    with pytest.raises(LimitError, match="24 predicates; the limit is 23"):
+    with pytest.raises(LimitError, match="24 predicates and values; the limit is 23"):
         normalise(expression, Limits(expanded_predicates=23))
 
 

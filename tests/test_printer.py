@@ -83,7 +83,7 @@ def predicates(name, kind):
     if kind is not Kind.BOOLEAN:
         found.append(st.builds(Between, st.just(name), constant, constant))
     if kind is Kind.STRING:
-        words = st.lists(texts, min_size=1, max_size=3).map(tuple)
+        words = st.lists(texts.map("{}a".format), min_size=1, max_size=3).map(tuple)
         found.append(st.builds(Has, st.just(name), words, st.booleans()))
         found.append(patterns.map(lambda pattern: Like(name, pattern)))
     return st.one_of(found)

@@ -29,14 +29,38 @@ Result = TypeVar("Result")
 
 _PACKAGE = Path(__file__).parent
 _CONFIG: Any = numba.config  # its attributes are made at run time
+_NJIT: Any = numba.njit  # it has more options than its types say
 _DECORATING = threading.Lock()  # threads may import kernels at the same time
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile *function* when it is first called, without the GIL; later processes load it.
 
+    A kernel only borrows the arrays that it is handed: it must neither allocate nor return one.
+    Numba would count references to each of them, and to every slice, with atomic operations: 20 to
+    40 times the cost of testing a predicate. So counting is switched off.
+
     With ``NUMBA_DISABLE_JIT=1`` it runs as plain Python.
     """
+    return _compiled(function)
+
+
+def kernel_part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A kernel that only kernels call: without a way in from Python it compiles faster."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def kernel_inline(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A part that is copied into each kernel that calls it.
+
+    Handing a few dozen arrays over takes longer than testing a predicate.
+    """
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+
+
+def _compiled(
+    function: Callable[Parameters, Result], **options: bool
+) -> Callable[Parameters, Result]:
     if _CONFIG.DISABLE_JIT:
         # Compiled integers wrap around in silence; interpreted NumPy scalars would warn.
         return np.errstate(over="ignore")(function)
@@ -49,7 +73,8 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
         try:
             # Numba settles a function's cache file while decorating, so this is long enough.
             _CONFIG.CACHE_DIR = str(folder or before)
-            compiled = numba.njit(cache=folder is not None, nogil=True)(function)
+            cached = folder is not None
+            compiled = _NJIT(cache=cached, nogil=True, _nrt=False, **options)(function)
         finally:
             _CONFIG.CACHE_DIR = before
     return compiled

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import (
     BOX,
     NEGATED,
@@ -20,7 +21,6 @@ from stentor.encoding.columns import (
     UInt8,
     UInt64,
 )
-from stentor.index.lean import kernel, kernel_inline
 from stentor.index.scan.signature import alternative_signature, event_signature
 from stentor.index.verify.alternatives import alternative_holds
 from stentor.index.verify.place import box_contains

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stentor._jit import kernel_inline
 from stentor.encoding.columns import UInt64
-from stentor.index.lean import kernel_inline
 from stentor.index.scan.layout import WORDS
 
 Words = tuple[

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stentor._jit import kernel, kernel_inline, kernel_part
 from stentor.encoding.columns import BOX, MISSING, NEGATED, Int64, SubscriptionColumns, UInt64
-from stentor.index.lean import kernel, kernel_inline, kernel_part
 from stentor.index.scan.layout import BLOCK, LIVE, VALUE, WORDS, Blocks, Filters, Y
 from stentor.index.scan.signature import alternative_signature, is_filtered
 from stentor.index.scan.term_lines import term_line

@@ -6,8 +6,8 @@ cache while a tile of events passes.
 
 from __future__ import annotations
 
+from stentor._jit import kernel
 from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns, UInt64
-from stentor.index.lean import kernel
 from stentor.index.scan.bits import (
     NO_BITS,
     both,

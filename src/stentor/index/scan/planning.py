@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import EventColumns, Float64, Int32
-from stentor.index.lean import kernel, kernel_inline
 from stentor.index.scan.entering import cell_of
 from stentor.index.scan.filters import MOST_LEFT
 from stentor.index.scan.layout import BUCKETS, Filters, Plan, X, Y

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stentor._jit import kernel_inline, kernel_part
 from stentor.encoding.columns import (
     LAST,
     MISSING,
@@ -18,7 +19,6 @@ from stentor.encoding.columns import (
     Int32,
     SubscriptionColumns,
 )
-from stentor.index.lean import kernel_inline, kernel_part
 
 _ONE = np.uint64(1)
 _SIX = np.uint64(6)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stentor._jit import kernel_inline, kernel_part
 from stentor.encoding.columns import TERMS, EventColumns, Int32, Int64, SubscriptionColumns
-from stentor.index.lean import kernel_inline, kernel_part
 from stentor.index.scan.layout import BUCKET_SHIFT, NO_TERM
 from stentor.index.scan.signature import is_one_group
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from stentor._jit import kernel_inline, kernel_part
 from stentor.encoding.columns import (
     BOX,
     HERE,
@@ -22,7 +23,6 @@ from stentor.encoding.columns import (
     EventColumns,
     SubscriptionColumns,
 )
-from stentor.index.lean import kernel_inline, kernel_part
 from stentor.index.table import Validity
 from stentor.index.verify.place import in_region
 from stentor.index.verify.scratch import EventScratch, has_value, weight_of

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import (
     EventColumns,
     Int64,
@@ -14,7 +15,6 @@ from stentor.encoding.columns import (
     UInt8,
     event_count,
 )
-from stentor.index.lean import kernel, kernel_inline
 from stentor.index.readonly import all_read_only, read_only
 from stentor.index.table import Validity
 from stentor.index.verify.alternatives import alternative_holds, holds_at

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stentor._jit import kernel, kernel_inline, kernel_part
 from stentor.encoding.columns import (
     HERE,
     KIND_MASK,
@@ -20,7 +21,6 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
 )
-from stentor.index.lean import kernel, kernel_inline, kernel_part
 from stentor.index.readonly import all_read_only
 from stentor.index.table import Validity
 from stentor.index.verify.alternatives import ALL_HOLD, first_failing, holds_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from stentor._jit import kernel_inline, kernel_part
 from stentor.encoding.columns import BOX, KIND_MASK, POLYGON, SubscriptionColumns
-from stentor.index.lean import kernel_inline, kernel_part
 from stentor.model.geometry import BORDER, INSIDE, in_box, in_circle, in_ring
 
 box_contains = kernel_part(in_box)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stentor._jit import kernel
 from stentor.encoding.columns import (
     EventColumns,
     Float64,
@@ -11,7 +12,6 @@ from stentor.encoding.columns import (
     ScoredPairs,
     SubscriptionColumns,
 )
-from stentor.index.lean import kernel
 from stentor.index.readonly import all_read_only
 from stentor.index.verify.alternatives import subscription_score
 from stentor.index.verify.scratch import EventScratch, scatter, scratch_for

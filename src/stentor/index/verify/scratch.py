@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stentor._jit import kernel_inline, kernel_part
 from stentor.encoding.columns import EventColumns, Float64, Int32, Int64, UInt8, UInt64
-from stentor.index.lean import kernel_inline, kernel_part
 
 
 class EventScratch(NamedTuple):

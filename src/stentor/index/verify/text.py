@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stentor._jit import kernel_inline, kernel_part
 from stentor.encoding.columns import CLOSED, LAST, UNBOUNDED, SubscriptionColumns, UInt8
-from stentor.index.lean import kernel_inline, kernel_part
 from stentor.index.verify.scratch import EventScratch
 
 _ANY_TEXT = ord("%")
