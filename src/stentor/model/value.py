@@ -114,6 +114,8 @@ def value_of(
     >>> value_of({"low": 10, "high": 20})
     Range(kind=<Kind.NUMBER: 'number'>, low=10.0, high=20.0)
     """
+    if getattr(raw, "ndim", None) == 0 and not isinstance(raw, Real):
+        raw = raw.item()  # NumPy's booleans, strings and timestamps
     if is_missing(raw):
         return None
     if isinstance(raw, Mapping):
@@ -154,8 +156,6 @@ def _scalar(raw: Any, kind: Kind | None, field: str | None) -> Constant | None:
         raw = int(raw) if is_whole else float(raw)
     if isinstance(raw, Real):
         return Constant(Kind.NUMBER, number(raw, field))
-    if getattr(raw, "ndim", None) == 0 and type(raw.item()) is not type(raw):
-        return _scalar(raw.item(), kind, field)  # NumPy's booleans, strings and timestamps
     raise RecordError(
         f"a value of type {type(raw).__name__} is not supported; expected a number, a string, "
         "true or false, a timestamp, a point [lon, lat] or a range {low, high}",
