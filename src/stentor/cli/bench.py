@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Annotated
 
 import typer
@@ -31,4 +32,5 @@ def command(
     if as_json:
         print(json.dumps(result.to_dict()))
     else:
-        show(result, Console(highlight=False))
+        # Where nobody looks, the width is not known, and 80 columns would cut the figures off.
+        show(result, Console(highlight=False, width=None if sys.stdout.isatty() else 120))
