@@ -169,9 +169,11 @@ def test_a_row_holds_for_the_records_of_its_span_only(name, subscriptions, some,
 def test_a_row_that_moves_keeps_its_number_and_takes_its_circles_along(
     name, subscriptions, some, data
 ):
-    moving = some_of(range(len(subscriptions)), data)
+    moving, gone = (some_of(range(len(subscriptions)), data) for _ in range(2))
     places = [data.draw(strategies.points()) for _ in moving]
     for index, slow in each(name, subscriptions, changing=True):
+        index.remove(rows_of(gone))
+        slow.remove(gone)
         index.move(rows_of(moving), np.array(places, np.float64).reshape(-1, 2))
         slow.move(moving, places)
         agree(index, slow, some)

@@ -24,8 +24,8 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.events import Arrival, encode_events
 from stentor.encoding.ragged import take
+from stentor.encoding.readonly import all_read_only
 from stentor.encoding.subscriptions import Standing, encode_subscriptions
-from stentor.index.readonly import all_read_only
 from stentor.index.table import Validity
 from stentor.index.verify import Candidates, best_of, reasons, scores_of, settle
 from stentor.index.verify import explanations as why

@@ -24,7 +24,7 @@ Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
 
-# Kinds of predicates. The low six bits say which; NEGATED is a flag on kinds from STRING on.
+# Kinds of predicates. The low six bits say which; NEGATED is a flag on kinds from ONE_OF on.
 SPAN = 0  # low <= number <= high; of a range, some value
 SPANS = 1  # the same for several intervals: pairs (low, high), ascending; low and high: their hull
 MISSING = 2

@@ -129,21 +129,21 @@ def _shifted_events(columns: EventColumns, sizes: Mapping[str, int]) -> EventCol
 
 
 def _take_subscriptions(columns: SubscriptionColumns, rows: Int64) -> SubscriptionColumns:
-    alternatives, alternative_start = _children(columns.alternative_start, rows)
-    predicates, predicate_start = _children(columns.predicate_start, alternatives)
+    alternatives, alternative_start = children(columns.alternative_start, rows)
+    predicates, predicate_start = children(columns.predicate_start, alternatives)
     kind = columns.kind[predicates]
     start, stop = columns.operand_start[predicates], columns.operand_stop[predicates]
     has_pairs = _HAS_PAIRS[kind & KIND_MASK]
     has_strings = _HAS_STRINGS[kind & KIND_MASK]
-    pairs, pair_start = _slices(start[has_pairs], stop[has_pairs])
-    strings, operand_string_start = _slices(start[has_strings], stop[has_strings])
+    pairs, pair_start = slices(start[has_pairs], stop[has_pairs])
+    strings, operand_string_start = slices(start[has_strings], stop[has_strings])
     _refuse_beyond_int32("pairs", len(pairs))
     _refuse_beyond_int32("strings", len(strings))
     operand_start, operand_stop = np.zeros_like(start), np.zeros_like(stop)
     operand_start[has_pairs], operand_stop[has_pairs] = pair_start[:-1], pair_start[1:]
     operand_start[has_strings] = operand_string_start[:-1]
     operand_stop[has_strings] = operand_string_start[1:]
-    string_bytes, string_start = _children(columns.string_start, strings)
+    string_bytes, string_start = children(columns.string_start, strings)
     return sealed(
         SubscriptionColumns(
             alternative_start=alternative_start,
@@ -168,14 +168,14 @@ def _take_subscriptions(columns: SubscriptionColumns, rows: Int64) -> Subscripti
 
 
 def _take_events(columns: EventColumns, rows: Int64) -> EventColumns:
-    values, value_start = _children(columns.value_start, rows)
+    values, value_start = children(columns.value_start, rows)
     string, strings = _renumbered(columns.string[values])
-    string_bytes, string_start = _children(columns.string_start, strings)
-    terms, term_start = _children(columns.term_start, rows)
-    term_bytes, term_byte_start = _slices(
+    string_bytes, string_start = children(columns.string_start, strings)
+    terms, term_start = children(columns.term_start, rows)
+    term_bytes, term_byte_start = slices(
         columns.term_byte_start[terms], columns.term_byte_stop[terms]
     )
-    weights, weight_start = _children(columns.weight_start, rows)
+    weights, weight_start = children(columns.weight_start, rows)
     return sealed(
         EventColumns(
             value_start=value_start,
@@ -201,12 +201,12 @@ def _take_events(columns: EventColumns, rows: Int64) -> EventColumns:
     )
 
 
-def _children(offsets: Int64, rows: Int64) -> tuple[Int64, Int64]:
+def children(offsets: Int64, rows: Int64) -> tuple[Int64, Int64]:
     """The children of *rows*, one after the other, and their new offsets."""
-    return _slices(offsets[rows], offsets[rows + 1])
+    return slices(offsets[rows], offsets[rows + 1])
 
 
-def _slices(start: Int64 | Int32, stop: Int64 | Int32) -> tuple[Int64, Int64]:
+def slices(start: Int64 | Int32, stop: Int64 | Int32) -> tuple[Int64, Int64]:
     """All positions in the slices *start* … *stop*, one after the other, and the new offsets."""
     offsets = np.zeros(len(start) + 1, np.int64)
     np.cumsum(stop - start, out=offsets[1:])

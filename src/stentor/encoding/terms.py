@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from stentor._jit import kernel
 from stentor.encoding.columns import Int64, UInt8, UInt64
 from stentor.encoding.hashing import absorb, finish, hash_slices
+from stentor.encoding.readonly import read_only
 from stentor.errors import RecordError
 from stentor.language.terms import fold_terms
 
@@ -69,7 +70,8 @@ def terms_of_column(data: UInt8, offsets: Int64, seed: int) -> TermColumns:
 
     Cost: about 0.2 µs for an ASCII row of nine terms; 5 to 20 µs for another.
     """
-    data, offsets = _read_only(data), _read_only(offsets.astype(np.int64, copy=False))
+    data = read_only(np.ascontiguousarray(data))
+    offsets = read_only(np.ascontiguousarray(offsets, np.int64))
     _check_offsets(offsets, len(data))
     is_ascii = np.empty(len(offsets) - 1, np.bool_)
     width = int(offsets[-1] - offsets[0])
@@ -181,20 +183,13 @@ def _room(rows: int, terms: int, width: int) -> TermColumns:
 
 
 def _bytes(pieces: list[bytes]) -> UInt8:
-    return _read_only(np.frombuffer(b"".join(pieces), np.uint8))
+    return read_only(np.frombuffer(b"".join(pieces), np.uint8))
 
 
 def _offsets(pieces: list[bytes]) -> Int64:
     offsets = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
     return offsets
-
-
-def _read_only(array: Values) -> Values:
-    """*array* as kernels take it: Arrow's buffers and fresh arrays then share one compilation."""
-    view = np.ascontiguousarray(array).view(np.ndarray)
-    view.flags.writeable = False
-    return view
 
 
 def _check_offsets(offsets: Int64, width: int) -> None:

@@ -23,11 +23,11 @@ from stentor.encoding.columns import (
     event_count,
 )
 from stentor.encoding.ragged import concatenate, take
-from stentor.engine.plan import STANDING, Change, Plan, Standing, Step, Version, walk
+from stentor.encoding.readonly import read_only
+from stentor.engine.plan import STANDING, Before, Change, Plan, Step, Version, walk
 from stentor.engine.ranking import k_best
 from stentor.engine.state import EXPIRED_PER_RECORD, State
 from stentor.errors import StentorError
-from stentor.index.readonly import read_only
 from stentor.index.table import SubscriptionTable
 from stentor.model import Changes
 from stentor.model.time import NEVER
@@ -67,10 +67,10 @@ def run(state: State, arriving: Arriving, *, top: int | None = None, threads: in
         len(arriving.texts),
         state.seq,
         state.time,
-        Standing(state.version, state.event_until),
+        Before(state.version, state.event_until),
     )
     versions = _version_columns(state, plan, arriving)
-    asked = _asked(state, plan.changes, versions)
+    asked = _to_match_back(state, plan.changes, versions)
     events = _timed_events(plan, arriving)
     if plan.published:
         pairs = _matched_while_changing(state, plan, versions, arriving.texts, events, top, threads)
@@ -118,7 +118,7 @@ def _version_columns(state: State, plan: Plan, arriving: Arriving) -> Subscripti
     return concatenate([arriving.columns, table.columns])
 
 
-def _asked(
+def _to_match_back(
     state: State, changes: list[Change], versions: SubscriptionColumns
 ) -> tuple[SubscriptionColumns, dict[Version, int]]:
     """The versions that are to be matched backwards, taken before the index changes."""

@@ -79,14 +79,14 @@ class Plan:
     published: list[int] = field(default_factory=list)  # records whose events are to be matched
 
 
-class Standing(NamedTuple):
-    """What the walk asks about the state before the step."""
+class Before(NamedTuple):
+    """What the walk asks about the state that the step finds."""
 
     subscription: Callable[[str], Version | None]
     event_until: Callable[[str], int | None]
 
 
-def walk(steps: list[Step], new: int, seq: int, time: int, standing: Standing) -> Plan:
+def walk(steps: list[Step], new: int, seq: int, time: int, found: Before) -> Plan:
     """Settle *steps* in order, of which *new* bring a subscription, after record *seq*.
 
     Cost: O(steps), nothing is matched or encoded.
@@ -103,10 +103,10 @@ def walk(steps: list[Step], new: int, seq: int, time: int, standing: Standing) -
             if step.until <= time:
                 raise _over(step, time)
             if step.operation is Operation.PUBLISH:
-                _admit_event(step, time, held, standing)
+                _admit_event(step, time, held, found)
                 plan.published.append(record)
                 continue
-            before = _holding(plan, standing, step.id, time)
+            before = _holding(plan, found, step.id, time)
             after: Version | None = None
             if step.operation is Operation.SUBSCRIBE:
                 after = Version(step.id, None, step.place, STANDING, step.until)
@@ -129,16 +129,16 @@ def walk(steps: list[Step], new: int, seq: int, time: int, standing: Standing) -
     return plan
 
 
-def _holding(plan: Plan, standing: Standing, id: str, time: int) -> Version | None:
+def _holding(plan: Plan, found: Before, id: str, time: int) -> Version | None:
     """The version of *id* that holds now; one that is over does not."""
-    version = plan.touched[id] if id in plan.touched else standing.subscription(id)
+    version = plan.touched[id] if id in plan.touched else found.subscription(id)
     return version if version is not None and version.until > time else None
 
 
-def _admit_event(step: Step, time: int, held: dict[str, int], standing: Standing) -> None:
+def _admit_event(step: Step, time: int, held: dict[str, int], found: Before) -> None:
     until = held.get(step.id)
     if until is None:
-        until = standing.event_until(step.id)
+        until = found.event_until(step.id)
     if until is not None and until > time:
         raise DuplicateEventError(
             f"the event {step.id!r} is live until {format_timestamp(until)}; publish a change "

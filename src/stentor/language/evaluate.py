@@ -16,9 +16,10 @@ Slow and obvious on purpose. Everything else in Stentor is tested against this f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stentor.language.like import like
 from stentor.language.negation import All, Literal, Positive, push_inward
@@ -135,16 +136,15 @@ def _predicate_truth(
     if not isinstance(value, Constant):
         return None
     match predicate:
-        case Comparison(_, operator, constant):
+        case Comparison(_, symbol, constant):
             if value.kind is not constant.kind:
                 return None
-            return _compare(value.value, operator, constant.value)
+            return _OPERATORS[symbol](value.value, constant.value)
         case Between(_, low, high):
             if value.kind is not low.kind:
                 return None
-            return _compare(value.value, ">=", low.value) and _compare(
-                value.value, "<=", high.value
-            )
+            above = _OPERATORS[">="](value.value, low.value)
+            return above and _OPERATORS["<="](value.value, high.value)
         case In(_, values):
             if value.kind is not values[0].kind:
                 return None
@@ -159,20 +159,14 @@ def _predicate_truth(
             return all(held) if every else any(held)
 
 
-def _compare(left: float | str, operator: str, right: float | str) -> bool:
-    match operator:
-        case "=":
-            return left == right
-        case "!=":
-            return left != right
-        case "<":
-            return left < right  # type: ignore[operator]  # both are of one kind
-        case "<=":
-            return left <= right  # type: ignore[operator]
-        case ">":
-            return left > right  # type: ignore[operator]
-        case _:
-            return left >= right  # type: ignore[operator]
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def _range_truth(literals: list[Literal], value: Range) -> bool | None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from stentor.encoding.columns import EventColumns, Int64
 from stentor.encoding.event_batches import AttributeColumn, EventTimes, StringColumn, assemble
+from stentor.encoding.readonly import all_read_only, read_only
 from stentor.model import Schema
 from stentor.model.schema import Use
 from stentor.model.time import BEGINNING, NEVER
@@ -102,9 +103,6 @@ def _learn(fields: TableFields, schema: Schema) -> None:
 
 def _attribute_column(name: str, cells: Cells) -> AttributeColumn:
     """*cells* for `assemble`; read-only like Arrow's buffers, so that one kernel serves all."""
-    arrays: list[Any] = [cells.valid, cells.low, cells.high, *(cells.strings or ())]
-    for place, array in enumerate(arrays):
-        arrays[place] = array.view()
-        arrays[place].flags.writeable = False
-    valid, low, high, *strings = arrays
-    return AttributeColumn(name, valid, low, high, StringColumn(*strings) if strings else None)
+    strings = None if cells.strings is None else all_read_only(StringColumn(*cells.strings))
+    ends = read_only(cells.low), read_only(cells.high)
+    return AttributeColumn(name, read_only(cells.valid), *ends, strings)

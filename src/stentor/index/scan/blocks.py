@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stentor.encoding.columns import Float64, Int64, SubscriptionColumns, UInt64
-from stentor.index.readonly import all_read_only, read_only
+from stentor.encoding.readonly import all_read_only, read_only
 from stentor.index.scan.entering import enter
 from stentor.index.scan.filters import choose_filters
 from stentor.index.scan.layout import BLOCK, LIVE, WORDS, Blocks, Filters

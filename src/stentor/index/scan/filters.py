@@ -17,6 +17,7 @@ from stentor.encoding.columns import (
     Int64,
     SubscriptionColumns,
 )
+from stentor.encoding.ragged import children, slices
 from stentor.index.scan.layout import (
     BUCKET_SHIFT,
     BUCKETS,
@@ -40,19 +41,6 @@ MOST_LEFT = 0.95
 SAMPLE = 1 << 14
 
 
-def children(start: Int64, rows: Int64) -> Int64:
-    """The children of *rows*, one row's after the other's: start[r] … start[r + 1]."""
-    return _positions(start[rows], start[rows + 1])
-
-
-def _positions(start: Int64 | Int32, stop: Int64 | Int32) -> Int64:
-    """All positions in the slices *start* … *stop*, one slice after the other."""
-    counts = stop - start
-    positions = np.arange(counts.sum())
-    positions += np.repeat(start - (np.cumsum(counts) - counts), counts)
-    return positions
-
-
 class _Use(NamedTuple):
     """How often predicates narrow an attribute (or a place's coordinate), and to what."""
 
@@ -69,7 +57,7 @@ def choose_filters(columns: SubscriptionColumns, alternatives: Int64) -> Filters
     """
     sample = alternatives[:: max(1, len(alternatives) // SAMPLE)]
     least = (1.0 - MOST_LEFT) * len(sample)
-    predicates = children(columns.predicate_start, sample)
+    predicates, _ = children(columns.predicate_start, sample)
     uses = [use for use in _uses(columns, predicates) if use.times >= least]
     uses.sort(key=lambda use: use.times, reverse=True)
     uses = sorted(uses[:MOST_FILTERS], key=lambda use: (use.attribute, use.axis))
@@ -120,7 +108,7 @@ def _bucket_use(columns: SubscriptionColumns, predicates: Int64, least: float) -
     asking = predicates[columns.kind[predicates] == TERMS]
     if len(asking) < max(1, least):
         return np.zeros(0, np.int64)
-    strings = _positions(columns.operand_start[asking], columns.operand_stop[asking])
+    strings, _ = slices(columns.operand_start[asking], columns.operand_stop[asking])
     bucket = (columns.string_hash[strings] >> np.uint64(BUCKET_SHIFT)).astype(np.int64)
     return np.bincount(bucket, minlength=BUCKETS)
 

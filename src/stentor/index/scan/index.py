@@ -17,13 +17,14 @@ from stentor.encoding.columns import (
     event_count,
     subscription_count,
 )
+from stentor.encoding.ragged import children
+from stentor.encoding.readonly import all_read_only, read_only
 from stentor.errors import FolderError
 from stentor.index.growing import GrowingArray
-from stentor.index.readonly import all_read_only, read_only
 from stentor.index.scan.backwards import match_events, prepare_alternatives, sign_events
 from stentor.index.scan.blocks import BlockStore
 from stentor.index.scan.check import check_blocks
-from stentor.index.scan.filters import children, choose_filters
+from stentor.index.scan.filters import choose_filters
 from stentor.index.scan.kernels import scan_blocks
 from stentor.index.scan.layout import BLOCK, BUCKETS, NO_FILTERS, WORDS, Plan
 from stentor.index.scan.planning import plan_events
@@ -140,7 +141,7 @@ class Scan(Structure):
         self._store = BlockStore.build(self.subscriptions.columns, self._alternatives_of(rows))
 
     def _alternatives_of(self, rows: Int64) -> Int64:
-        return children(self.subscriptions.columns.alternative_start, rows)
+        return children(self.subscriptions.columns.alternative_start, rows)[0]
 
     # Files, figures, invariants.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stentor.encoding.columns import Float64, Int32, Int64, UInt8, UInt64
-from stentor.index.readonly import read_only
+from stentor.encoding.readonly import read_only
 
 #: Alternatives in a block: one bit each fills one cache line.
 BLOCK = 512

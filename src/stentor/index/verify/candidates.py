@@ -15,7 +15,7 @@ from stentor.encoding.columns import (
     UInt8,
     event_count,
 )
-from stentor.index.readonly import all_read_only, read_only
+from stentor.encoding.readonly import all_read_only, read_only
 from stentor.index.table import Validity
 from stentor.index.verify.alternatives import alternative_holds, holds_at
 from stentor.index.verify.scratch import EventScratch, scatter, scratch_for

@@ -21,7 +21,7 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
 )
-from stentor.index.readonly import all_read_only
+from stentor.encoding.readonly import all_read_only
 from stentor.index.table import Validity
 from stentor.index.verify.alternatives import ALL_HOLD, first_failing, holds_at
 from stentor.index.verify.scratch import EventScratch, has_value, scatter, scratch_for

@@ -12,7 +12,7 @@ from stentor.encoding.columns import (
     ScoredPairs,
     SubscriptionColumns,
 )
-from stentor.index.readonly import all_read_only
+from stentor.encoding.readonly import all_read_only
 from stentor.index.verify.alternatives import subscription_score
 from stentor.index.verify.scratch import EventScratch, scatter, scratch_for
 
