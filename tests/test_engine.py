@@ -198,6 +198,20 @@ def test_a_subscription_is_over_at_the_very_instant_of_its_until():
     assert list(engine) == []
 
 
+def test_what_is_over_is_taken_out_little_by_little():
+    engine = stentor.Engine(clock=None)
+    ending = [{"op": "subscribe", "id": n, "expression": "a = 1", "until": 10} for n in range(20)]
+    ending += [{"op": "publish", "id": n, "until": 10} for n in range(20)]
+    engine.step(ending)
+    assert (engine.stats()["subscriptions"], engine.stats()["live events"]) == (20, 20)
+    engine.publish({"id": "e"}, time=10)
+    left = engine.stats()["subscriptions"]
+    assert 0 < left < 20
+    for _ in range(20):
+        engine.publish({"id": "e"})
+    assert (engine.stats()["subscriptions"], engine.stats()["live events"]) == (0, 0)
+
+
 def test_logical_time_is_the_largest_seen_so_far():
     engine = stentor.Engine(clock=None)
     engine.subscribe("ana", "price = 1", until=10, time=0)

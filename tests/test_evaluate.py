@@ -397,5 +397,11 @@ def test_weights_on_one_attribute_are_added_exactly_before_they_are_multiplied()
     assert score(text, a=1) == 1.0
 
 
+def test_the_parts_of_a_score_are_added_in_the_order_of_the_names():
+    text = "weight(c = 1, 0.1) AND weight(b = 1, 0.2) AND weight(a = 1, 0.3)"
+    assert (0.3 + 0.2) + 0.1 != (0.1 + 0.2) + 0.3
+    assert score(text, a=1, b=1, c=1) == (0.3 + 0.2) + 0.1
+
+
 def test_weights_of_zero_still_match():
     assert evaluate(parse("weight(a = 1, 0)"), event(a=1)) == Evaluation(True, 0.0)

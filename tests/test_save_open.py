@@ -132,6 +132,16 @@ def test_what_is_over_is_not_saved(tmp_path):
     assert again.publish({"id": "e", "price": 1}, time=0) == []
 
 
+def test_what_ends_after_opening_is_taken_out(tmp_path):
+    engine = stentor.Engine(clock=None)
+    engine.subscribe("ana", "price = 1", until=10, time=0)
+    engine.publish({"id": "e", "price": 1}, until=10, time=0)
+    engine.save(tmp_path)
+    again = stentor.Engine.open(tmp_path, clock=None)
+    again.publish({"id": "f"}, time=10)
+    assert (again.stats()["subscriptions"], again.stats()["live events"]) == (0, 0)
+
+
 def test_an_empty_engine_can_be_saved(tmp_path):
     again = reopened(stentor.Engine(), tmp_path)
     assert len(again) == 0

@@ -143,7 +143,7 @@ class Engine:
         """The ids of those who want *event*, sorted; with an *until* it stays live till then."""
         end, when = instant(until, "until"), instant(time, "time")
         with self._lock:
-            record = self._published(event)
+            record = self._published(event, self.schema)
             taken = record.event
             if end is not None:
                 taken = Event(taken.id, taken.attributes, taken.weights, end)
@@ -311,26 +311,22 @@ class Engine:
             raise answer
         return answer
 
-    def _published(self, event: Mapping[str, Any] | Event) -> Publish:
+    def _published(self, event: Mapping[str, Any] | Event, schema: Schema) -> Publish:
+        """*event* in any of its forms; *schema* learns from it, if it does."""
         if isinstance(event, Event):
+            learn_event(event, schema)
             return Publish(event)
         settings = ReadSettings(default_op="publish", limits=self.limits)
-        record = record_from_object(event, self.schema, settings)
+        record = record_from_object(event, schema, settings)
         if not isinstance(record, Publish):
             raise RecordError("this is no event; `step` takes records of all kinds", field="op")
         return record
 
     def _asked(self, event: Mapping[str, Any] | Event) -> Event:
-        """The event of a question, from which the schema learns nothing."""
-        schema = self.schema.unteachable()
-        if isinstance(event, Event):
-            learn_event(event, schema)
-            return event
-        raw = event if "id" in event else {"id": "this event", **event}
-        settings = ReadSettings(default_op="publish", limits=self.limits)
-        record = record_from_object(raw, schema, settings)
-        assert isinstance(record, Publish)
-        return record.event
+        """The event of a question, which needs no id and teaches the schema nothing."""
+        if isinstance(event, Mapping) and "id" not in event:
+            event = {"id": "this event", **event}
+        return self._published(event, self.schema.unteachable()).event
 
     def _now(self) -> int | None:
         """The clock's time in microseconds; None where there is no clock."""
