@@ -6,4 +6,6 @@
     strategies   everything in the language, drawn by Hypothesis (which has to be installed)
     grid         the few hard values that it is drawn from
     plain        columns as plain Python values
+
+Nothing else in the package imports these.
 """
