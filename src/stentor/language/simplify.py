@@ -42,6 +42,7 @@ from stentor.model import (
 )
 
 #: What the literals on one attribute come to, by their identities: alternatives share literals.
+#: Invariant: the literals live as long as this does, or an identity could be given anew.
 Known = dict[tuple[int, ...], tuple[Condition, ...] | None]
 
 
