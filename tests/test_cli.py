@@ -141,6 +141,10 @@ def test_events_come_from_standard_input(folder):
     assert len(lines(result.stdout)) == 3
 
 
+def test_matches_to_standard_output_stand_alone_there(folder):
+    assert len(lines(run("match", *FILES, "-o", "-", "--json").stdout)) == 3
+
+
 def test_an_event_among_subscriptions_is_refused(folder):
     with (folder / "subscriptions.jsonl").open("a") as file:
         file.write('{"op": "publish", "id": "e9", "price": 1}\n')

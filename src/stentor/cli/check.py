@@ -10,11 +10,14 @@ import typer
 
 from stentor.cli.exits import NO
 from stentor.cli.inputs import JsonOption, SchemaOption, read_schema
-from stentor.cli.rejects import place_of, shown_place
+from stentor.cli.rejects import place_of, refused, shown_place
 from stentor.cli.screen import progress, size_of, summarise
 from stentor.errors import SettingsError, StentorError
+from stentor.language.normalise import normalise
 from stentor.model import Schema
 from stentor.model.record import Subscribe
+from stentor.wire.files import open_records
+from stentor.wire.formats import ReadSettings
 from stentor.wire.records import Op
 from stentor.wire.rejected import Place, Rejected
 
@@ -47,9 +50,6 @@ def command(
 
 
 def _check(path: Path, op: Op, schema: Schema, counts: dict[str, Any], as_json: bool) -> None:
-    from stentor.wire.files import open_records
-    from stentor.wire.formats import ReadSettings
-
     with progress(f"Checking {path.name}", size_of(path)) as advance:
         for chunk in open_records(path, schema, ReadSettings(default_op=op)):
             for found, place in zip(chunk.records, chunk.places, strict=True):
@@ -68,9 +68,6 @@ def _unusable(
     record: Subscribe, place: Place, path: Path, counts: dict[str, Any], as_json: bool
 ) -> Rejected | None:
     """What an engine would refuse in a subscription that was read; tells of contradictions."""
-    from stentor.cli.rejects import refused
-    from stentor.language.normalise import normalise
-
     subscription = record.subscription
     try:
         form = normalise(subscription.expression)

@@ -67,6 +67,7 @@ def command(
     start = perf_counter()
     _check_output(out, [subscriptions, events])
     _check_output(rejected, [subscriptions, events])
+    writer = MatchWriter(out, scored=top is not None)
     engine = Engine(index, schema=read_schema(schema), clock=None, threads=threads)
     with ExitStack() as stack:
         rejects = stack.enter_context(RejectedFile(rejected))
@@ -80,7 +81,7 @@ def command(
         never = 0
         for report, _ in feed(engine, subscriptions, "subscribe", on_rejected):
             never += len(report.never)
-        writer = stack.enter_context(MatchWriter(out, scored=top is not None))
+        stack.enter_context(writer)
         count = _match(engine, events, writer, top, on_rejected)
     counts: dict[str, Any] = {
         "subscriptions": len(engine),
@@ -93,7 +94,7 @@ def command(
         counts["can never match"] = never
     if rejects.count:
         counts["rejected file"] = str(rejected)
-    summarise(counts, as_json=as_json, to_output=out is not None)
+    summarise(counts, as_json=as_json, to_output=writer.has_file)
 
 
 def _match(
@@ -155,6 +156,11 @@ class MatchWriter:
         self._stack = ExitStack()
         self._lines: TextIO = sys.stdout
         self._parquet: Any = None
+
+    @property
+    def has_file(self) -> bool:
+        """Whether standard output is free for other things."""
+        return self._path is not None
 
     def __enter__(self) -> Self:
         if self._path is not None:

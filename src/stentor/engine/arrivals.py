@@ -15,7 +15,7 @@ from stentor.engine.report import Batch
 from stentor.errors import RecordError, StentorError
 from stentor.language.admit import Examined, examine
 from stentor.language.printer import to_text
-from stentor.model import Point, Schema, Subscription
+from stentor.model import Schema, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import NEVER
 from stentor.wire.events import learn_event
@@ -24,7 +24,7 @@ from stentor.wire.limits import RecordLimits
 
 
 class Prepared:
-    """Records made ready for a step; what could not be made ready is in `errors`.
+    """Records made ready for a step; what could not be made ready is an error of the `batch`.
 
     Encoding happens before the walk, so a record that is refused here never takes part in the
     order.
@@ -52,8 +52,11 @@ class Prepared:
             except StentorError as error:
                 self._errors[self._count - 1] = error
 
-    def add(self, record: Record | Mapping[str, Any]) -> None:
-        """Make one record ready, or raise what is wrong with it."""
+    def add(self, record: Record | Mapping[str, Any], examined: Examined | None = None) -> None:
+        """Make one record ready, or raise what is wrong with it.
+
+        *examined* is what is known already of a subscription's expression.
+        """
         self._count += 1
         if isinstance(record, Mapping):
             record = record_from_object(record, self._schema, ReadSettings(limits=self._limits))
@@ -62,7 +65,7 @@ class Prepared:
         elif not isinstance(record, Record):
             raise RecordError(f"a record is a dict or a Record, got {type(record).__name__}")
         time = self._clock() if record.time is None else record.time
-        self._steps.append(self._step(record, time))
+        self._steps.append(self._step(record, time, examined))
         self._positions.append(self._count - 1)
 
     def batch(self) -> Batch:
@@ -74,7 +77,7 @@ class Prepared:
             self._errors,
         )
 
-    def _step(self, record: Record, time: int | None) -> Step:
+    def _step(self, record: Record, time: int | None, examined: Examined | None) -> Step:
         match record:
             case Publish(event):
                 self._events.append(Arrival(event))
@@ -82,26 +85,16 @@ class Prepared:
                 place = len(self._events) - 1
                 return Step(Operation.PUBLISH, event.id, time, place, until)
             case Subscribe(subscription):
-                where = f"subscription {subscription.id!r}"
-                limits = self._limits.expression
-                examined = examine(
-                    subscription.expression, self._schema, where=where, limits=limits
-                )
+                if examined is None:
+                    where, limits = f"subscription {subscription.id!r}", self._limits.expression
+                    examined = examine(
+                        subscription.expression, self._schema, where=where, limits=limits
+                    )
                 return self._subscribe(subscription, examined, time)
             case Unsubscribe(id):
                 return Step(Operation.UNSUBSCRIBE, id, time)
             case Move(id, at):
                 return Step(Operation.MOVE, id, time, at=at)
-
-    def subscribe(
-        self, id: str, examined: Examined, at: Point | None, until: int | None, time: int | None
-    ) -> None:
-        """Make ready a subscription whose expression was examined already."""
-        subscription = Subscription(id, examined.tree, at, until)
-        self._count += 1
-        moment = self._clock() if time is None else time
-        self._steps.append(self._subscribe(subscription, examined, moment))
-        self._positions.append(self._count - 1)
 
     def _subscribe(self, subscription: Subscription, examined: Examined, time: int | None) -> Step:
         standing = Standing(examined.form, subscription.at, subscription.until).checked()

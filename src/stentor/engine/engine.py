@@ -39,7 +39,7 @@ from stentor.language.builder import Built
 from stentor.language.limits import ANY_SIZE, Limits
 from stentor.language.parser import parse
 from stentor.model import Changes, Event, Expression, Schema, Subscription
-from stentor.model.record import Move, Publish, Record, Unsubscribe
+from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import NEVER, instant
 from stentor.wire.events import learn_event
 from stentor.wire.fields import id_of, position_of
@@ -118,7 +118,8 @@ class Engine:
                 parameters=parameters,
             )
             prepared = Prepared(self.schema, self.limits, self._now)
-            prepared.subscribe(id, examined, place, end, when)
+            subscription = Subscription(id, examined.tree, place, end)
+            prepared.add(Subscribe(subscription, when), examined)
             changes: Changes = self._answer(prepared)
         if examined.form.never:
             message = f"subscription {id!r} can never match: it asks for a contradiction"
