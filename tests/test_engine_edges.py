@@ -9,7 +9,7 @@ import pytest
 
 import stentor
 from stentor import Engine, Event, Limits, RecordLimits, Schema, col
-from stentor.engine import folder
+from stentor.engine import standing
 from stentor.errors import (
     LimitError,
     RecordError,
@@ -49,15 +49,15 @@ def test_a_save_between_two_reads_is_not_mixed_into_what_is_opened(tmp_path, mon
     engine.save(path)
     later = Engine(clock=None)
     later.subscribe("new", "b = 1 AND a = 1")
-    real, saved = folder.read_arrays, []
+    real, saved = standing.read_arrays, []
 
     def read_arrays(part, **options):
-        if part.name == folder.SUBSCRIPTIONS and not saved:
+        if part.name == standing.SUBSCRIPTIONS and not saved:
             saved.append(True)
             later.save(path)
         return real(part, **options)
 
-    monkeypatch.setattr(folder, "read_arrays", read_arrays)
+    monkeypatch.setattr(standing, "read_arrays", read_arrays)
     opened = Engine.open(path, clock=None)
     assert opened.publish({"id": "e", "a": 1, "b": 1}) == ["new"]
 

@@ -9,6 +9,7 @@ import numba
 import pytest
 
 from stentor import _jit
+from stentor._cache import user_cache
 
 HASH_SOMETHING = """
 import numpy as np
@@ -104,6 +105,7 @@ def test_kernels_work_where_no_cache_can_be_written(tmp_path: Path) -> None:
 import tempfile
 tempfile.tempdir = {str(blocked / "temporary")!r}
 from stentor import _jit
+from stentor._cache import user_cache
 assert _jit.cache_folder() is None
 _jit.announce_compilation()
 {HASH_SOMETHING}
@@ -155,7 +157,7 @@ def test_a_folder_that_others_can_write_is_not_trusted(
 def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "cache")
     monkeypatch.setenv("LOCALAPPDATA", "cache")
-    assert _jit._user_cache().is_absolute()
+    assert user_cache().is_absolute()
 
 
 def test_folding_text_needs_neither_numpy_nor_numba() -> None:

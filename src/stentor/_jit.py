@@ -13,9 +13,7 @@ import functools
 import hashlib
 import os
 import re
-import stat
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +21,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
+
+from stentor._cache import is_writable, private_folder, shared_folder
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -104,18 +104,8 @@ def cache_folder() -> Path | None:
     name = f"kernels-{kernel_digest(_PACKAGE)}"
     if _CONFIG.CACHE_DIR:
         chosen_by_user = Path(_CONFIG.CACHE_DIR, "stentor", name)
-        if _is_writable(chosen_by_user):
-            return chosen_by_user
-    else:
-        in_home = _user_cache()
-        if in_home is not None and _is_private(in_home / "stentor" / name):
-            return in_home / "stentor" / name
-    try:
-        shared = tempfile.gettempdir()
-    except OSError:
-        return None
-    in_shared = Path(shared, f"stentor-{_user_id()}-{name}")
-    return in_shared if _is_private(in_shared) else None
+        return chosen_by_user if is_writable(chosen_by_user) else shared_folder(name)
+    return private_folder(name)
 
 
 def kernel_digest(package: Path) -> str:
@@ -160,42 +150,3 @@ def _imports(source: bytes, package: str) -> set[str]:
         found |= {parent, f"{parent}.__init__"}
         found |= {f"{parent}.{name.decode()}" for name in re.findall(rb"\w+", names)}
     return found
-
-
-def _user_cache() -> Path | None:
-    """The folder in which this system expects a user's caches, if the user has a home."""
-    named = Path(
-        os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME", "")
-    )
-    if named.is_absolute():  # the XDG specification says to ignore a relative one
-        return named
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return None
-    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-
-
-def _user_id() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0
-
-
-def _is_private(folder: Path) -> bool:
-    """Whether *folder* can be written by this user and by nobody else: its files are executed."""
-    if not _is_writable(folder):
-        return False
-    status = folder.lstat()
-    return stat.S_ISDIR(status.st_mode) and (
-        not hasattr(os, "getuid")  # Windows keeps both places inside the user's profile
-        or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
-    )
-
-
-def _is_writable(folder: Path) -> bool:
-    """Whether *folder* exists, or could be made, and takes a file."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return False
-    return True

@@ -9,23 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.encoding.collected import Asked, Encoded
-from stentor.encoding.columns import Float64, Int64
+from stentor.encoding.columns import Int64
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.engine.arrivals import Prepared
 from stentor.engine.core import Arriving
 from stentor.engine.plan import Operation, Step
 from stentor.engine.report import Batch, Report
 from stentor.errors import RecordError, SettingsError, StentorError
-from stentor.model import Kind
 from stentor.model.record import Record
 from stentor.model.time import BEGINNING, NEVER
-from stentor.wire.cells.layout import Cells, reasons_by_row
+from stentor.wire.cells.layout import reasons_by_row
 from stentor.wire.cells.strings import string_array
 from stentor.wire.cells.times import filled
 from stentor.wire.event_tables import EventBatch, events_from_table
 from stentor.wire.frames import as_table, columns_of
 from stentor.wire.records import Op
-from stentor.wire.table_fields import read_fields
+from stentor.wire.table_fields import positions_of, read_fields
 
 if TYPE_CHECKING:
     from stentor.engine.engine import Engine
@@ -123,23 +122,12 @@ def _asked(engine: Engine, table: Any) -> tuple[Asked, Int64, dict[int, StentorE
     now = engine._now()
     asked = Asked(
         string_array(fields.ids).to_pylist(),
-        _positions(fields.others.get("at"), table.num_rows),
+        positions_of(fields.others.get("at"), table.num_rows),
         filled(fields.until, NEVER),
     )
     time = filled(fields.time, BEGINNING if now is None else now)
     reasons = reasons_by_row(fields.problems)
     return asked, time, {row: RecordError(reason) for row, reason in reasons.items()}
-
-
-def _positions(cells: Cells | None, rows: int) -> Float64:
-    position = np.full((rows, 2), np.nan)
-    if cells is None or cells.kind is None:
-        return position
-    if cells.kind is not Kind.POINT:
-        raise RecordError(f"expected places [longitude, latitude], got {cells.kind}s", field="at")
-    position[cells.valid, 0] = cells.low[cells.valid]
-    position[cells.valid, 1] = cells.high[cells.valid]
-    return position
 
 
 def _texts(table: Any) -> list[str]:

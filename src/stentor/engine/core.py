@@ -69,8 +69,8 @@ def run(state: State, arriving: Arriving, *, top: int | None = None, threads: in
         state.time,
         Before(state.version, state.event_until),
     )
-    versions = _version_columns(state, plan, arriving)
-    asked = _to_match_back(state, plan.changes, versions)
+    versions = version_columns(state, plan, arriving)
+    asked = to_match_back(state, plan.changes, versions)
     events = _timed_events(plan, arriving)
     if plan.published:
         pairs = _matched_while_changing(state, plan, versions, arriving.texts, events, top, threads)
@@ -97,7 +97,7 @@ def _never(plan: Plan, arriving: Arriving) -> list[int]:
     ]
 
 
-def _version_columns(state: State, plan: Plan, arriving: Arriving) -> SubscriptionColumns:
+def version_columns(state: State, plan: Plan, arriving: Arriving) -> SubscriptionColumns:
     """The columns of all versions of this step: the new ones, then the moved ones."""
     moved = [version for version in plan.versions if version.root is not None]
     if not moved:
@@ -118,7 +118,7 @@ def _version_columns(state: State, plan: Plan, arriving: Arriving) -> Subscripti
     return concatenate([arriving.columns, table.columns])
 
 
-def _to_match_back(
+def to_match_back(
     state: State, changes: list[Change], versions: SubscriptionColumns
 ) -> tuple[SubscriptionColumns, dict[Version, int]]:
     """The versions that are to be matched backwards, taken before the index changes."""
@@ -230,14 +230,15 @@ def _file(
     rows = state.insert(
         take(versions, np.array([version.column for version in filed], np.int64)),
         [version.id for version in filed],
-        [_text(state, version, texts) for version in filed],
+        [text_of(state, version, texts) for version in filed],
         np.array([version.since for version in filed], np.int64),
     )
     for version, row in zip(filed, rows.tolist(), strict=True):
         version.row = row
 
 
-def _text(state: State, version: Version, texts: list[str]) -> str:
+def text_of(state: State, version: Version, texts: Sequence[str]) -> str:
+    """The text of a version: that of the subscription it started from."""
     origin = version.root or version
     return state.texts[origin.row] if origin.column == STANDING else texts[origin.column]
 

@@ -2,38 +2,36 @@
 
 folder/
   manifest.json    the engine's own: schema, order, time, structure
-  subscriptions/   their columns, ids, texts, and the ids' order by hash
+  subscriptions/   what stands, as `standing.py` writes it,
+  index/           and the structure over it
   events/          the live events' columns and ids
-  index/           what the structure keeps beside the columns
 """
 
 from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns, sealed
+from stentor.encoding.columns import EventColumns, Int64, sealed
 from stentor.encoding.ragged import take
-from stentor.engine.names import IdOrder, Register, StringArrays, Strings
-from stentor.engine.state import State
+from stentor.engine.names import StringArrays, Strings
+from stentor.engine.standing import open_subscriptions, write_subscriptions
 from stentor.errors import FolderError, SettingsError
+from stentor.index.bundles import bundle_of, with_prefix
 from stentor.index.catalog import structure_class, structure_of
-from stentor.index.layered import layered
 from stentor.index.storage import Meta, new_folder, read_arrays, write_arrays
 from stentor.model import Schema
 
 if TYPE_CHECKING:
     from stentor.engine.engine import Engine
 
-ENGINE, SUBSCRIPTIONS, EVENTS, INDEX = "engine", "subscriptions", "events", "index"
+ENGINE, EVENTS = "engine", "events"
 
 #: How often a folder that is being saved is opened again.
 MOST_TRIES = 5
-
-Bundle = TypeVar("Bundle", SubscriptionColumns, EventColumns, StringArrays, IdOrder)
 
 
 def save(engine: Engine, path: Path) -> None:
@@ -41,32 +39,25 @@ def save(engine: Engine, path: Path) -> None:
     state = engine._state
     state.expire()
     rows = state.index.standing_rows()
-    columns = state.index.columns_of(rows)
-    ids = state.subscribers.ids.arrays(rows)
     live = state.index.live.standing_rows()
     structure = structure_of(engine._index_class)
     with new_folder(path) as fresh:
-        write_arrays(
-            fresh / SUBSCRIPTIONS,
-            {
-                **_named("columns", columns),
-                **_named("ids", ids),
-                **_named("texts", state.texts.arrays(rows)),
-                **_named("order", IdOrder.of(ids)),
-            },
-            kind=SUBSCRIPTIONS,
-            meta={"count": len(rows)},
+        write_subscriptions(
+            fresh,
+            state.index.columns_of(rows),
+            state.subscribers.ids.arrays(rows),
+            state.texts.arrays(rows),
+            structure,
         )
         write_arrays(
             fresh / EVENTS,
             {
-                **_named("columns", take(state.index.live.columns, live)),
-                **_named("ids", state.events.ids.arrays(live)),
+                **with_prefix("columns", take(state.index.live.columns, live)),
+                **with_prefix("ids", state.events.ids.arrays(live)),
             },
             kind=EVENTS,
             meta={"count": len(live)},
         )
-        structure.build(columns).save(fresh / INDEX)
         meta = {
             "schema": engine.schema.to_dict(),
             "index": structure.name,
@@ -105,28 +96,11 @@ def _opened(
 ) -> Engine:
     schema = Schema.from_dict(meta["schema"])
     engine = engine_class(meta["index"], schema=schema, **settings)
-    arrays, _ = read_arrays(path / SUBSCRIPTIONS, kind=SUBSCRIPTIONS, verify=verify)
-    columns = sealed(_bundle(SubscriptionColumns, "columns", arrays))
-    structure = structure_class(meta["index"])
-    if verify:
-        read_arrays(path / INDEX, kind=structure.name, verify=True)
-    index = layered(structure).open(path / INDEX, columns)
-    ids = _bundle(StringArrays, "ids", arrays)
-    state = State(index, Register(ids, _bundle(IdOrder, "order", arrays)))
-    state.texts = Strings(_bundle(StringArrays, "texts", arrays))
+    state = open_subscriptions(path, structure_class(meta["index"]), verify=verify)
     state.seq, state.time = meta["seq"], meta["time"]
-    state.watch_endings(columns.until)
     live, _ = read_arrays(path / EVENTS, kind=EVENTS, verify=verify)
-    event_ids = Strings(_bundle(StringArrays, "ids", live))
+    event_ids = Strings(bundle_of(StringArrays, "ids", live))
     every: Int64 = np.arange(len(event_ids), dtype=np.int64)
-    state.hold(sealed(_bundle(EventColumns, "columns", live)), event_ids.take(every).to_pylist())
+    state.hold(sealed(bundle_of(EventColumns, "columns", live)), event_ids.take(every).to_pylist())
     engine._state = state
     return engine
-
-
-def _named(prefix: str, bundle: Bundle) -> dict[str, Any]:
-    return {f"{prefix}.{name}": array for name, array in bundle._asdict().items()}
-
-
-def _bundle(kind: type[Bundle], prefix: str, arrays: dict[str, Any]) -> Bundle:
-    return kind(*(arrays[f"{prefix}.{name}"] for name in kind._fields))

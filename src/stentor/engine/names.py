@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from stentor.encoding.columns import Int64, UInt8, UInt64
 from stentor.encoding.hashing import BASIS, hash_bytes, hash_slices
+from stentor.encoding.readonly import read_only
 
 #: No row has this id.
 NO_ROW = -1
@@ -20,6 +21,34 @@ class StringArrays(NamedTuple):
 
     start: Int64  # (strings + 1,)
     data: UInt8  # (bytes,)
+
+    @classmethod
+    def of(cls, strings: Any) -> StringArrays:
+        """Those of an Arrow array, chunked or not, without nulls; copied only if they must be."""
+        strings = strings.cast(pa.large_string())
+        if isinstance(strings, pa.ChunkedArray):
+            chunks = strings.chunks or [pa.array([], pa.large_string())]
+            strings = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+        if not len(strings):
+            return cls(np.zeros(1, np.int64), np.zeros(0, np.uint8))
+        _, offsets, data = strings.buffers()
+        first = strings.offset
+        start = np.frombuffer(offsets, np.int64)[first : first + len(strings) + 1]
+        used = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        return cls(start - start[0], used[start[0] : start[-1]])
+
+    @property
+    def arrow(self) -> Any:
+        """The same as an Arrow array, not copied."""
+        count = len(self.start) - 1
+        buffers = pa.py_buffer(self.start), pa.py_buffer(self.data)
+        return pa.LargeStringArray.from_buffers(count, *buffers)
+
+    def hashes(self) -> UInt64:
+        """The stable hash of each string."""
+        found = np.empty(len(self.start) - 1, np.uint64)
+        hash_slices(read_only(self.data), read_only(self.start), np.uint64(BASIS), found)
+        return found
 
 
 class Strings:
@@ -41,6 +70,9 @@ class Strings:
         start, stop = self._base.start[row], self._base.start[row + 1]
         return self._base.data[start:stop].tobytes().decode()
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.take(np.arange(len(self))).to_pylist())
+
     def extend(self, strings: Iterable[str]) -> None:
         """Append *strings*."""
         self._added.extend(strings)
@@ -54,13 +86,7 @@ class Strings:
 
     def arrays(self, rows: Int64) -> StringArrays:
         """The strings of *rows*, to be saved."""
-        taken = self.take(rows)
-        if isinstance(taken, pa.ChunkedArray):
-            taken = pa.concat_arrays(taken.chunks) if taken.num_chunks else pa.array([], taken.type)
-        _, offsets, data = taken.buffers()
-        start = np.frombuffer(offsets, np.int64)[: len(taken) + 1] if len(taken) else np.zeros(1)
-        used = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-        return StringArrays(start.astype(np.int64), used[: int(start[-1])])
+        return StringArrays.of(self.take(rows))
 
     def _arrow(self) -> Any:
         if len(self._added) > self._converted:
@@ -69,10 +95,7 @@ class Strings:
                 fresh = pa.concat_arrays([self._chunks.pop(), fresh])
             self._chunks.append(fresh)
             self._converted = len(self._added)
-        base = pa.LargeStringArray.from_buffers(
-            self._based, pa.py_buffer(self._base.start), pa.py_buffer(self._base.data)
-        )
-        return pa.chunked_array([base, *self._chunks])
+        return pa.chunked_array([self._base.arrow, *self._chunks])
 
 
 class IdOrder(NamedTuple):
@@ -84,10 +107,15 @@ class IdOrder(NamedTuple):
     @classmethod
     def of(cls, ids: StringArrays) -> IdOrder:
         """The order of *ids*."""
-        hashes = np.empty(len(ids.start) - 1, np.uint64)
-        hash_slices(ids.data, ids.start, np.uint64(BASIS), hashes)
+        hashes = ids.hashes()
         order = np.argsort(hashes, kind="stable").astype(np.int64)
         return cls(hashes[order], order)
+
+    def rows(self, id: str, ids: Strings) -> list[int]:
+        """The rows of *id* among *ids*, whose order this is, ascending."""
+        wanted = np.uint64(hash_bytes(id.encode()))
+        start, stop = (np.searchsorted(self.hash, wanted, side) for side in ("left", "right"))
+        return [row for row in self.row[start:stop].tolist() if ids[row] == id]
 
 
 class Register:
@@ -124,13 +152,5 @@ class Register:
             self._count -= 1
 
     def _based_row(self, id: str) -> int:
-        if not len(self._order.hash):
-            return NO_ROW
-        wanted = np.uint64(hash_bytes(id.encode()))
-        place = int(np.searchsorted(self._order.hash, wanted))
-        while place < len(self._order.hash) and self._order.hash[place] == wanted:
-            row = int(self._order.row[place])
-            if self.ids[row] == id:
-                return row
-            place += 1
-        return NO_ROW
+        rows = self._order.rows(id, self.ids) if len(self._order.hash) else []
+        return rows[0] if rows else NO_ROW

@@ -31,7 +31,8 @@ class Operation(IntEnum):
 class Step(NamedTuple):
     """One record, reduced to what the order of things depends on.
 
-    `place` is the row of the event or of the new subscription among the step's columns.
+    `place` is the row of the event or of the new subscription among the step's columns. `seq` is
+    its place in the order; where there is none, the one after the record before.
     """
 
     operation: Operation
@@ -40,6 +41,7 @@ class Step(NamedTuple):
     place: int = 0
     until: int = NEVER
     at: Point | None = None
+    seq: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -95,7 +97,7 @@ def walk(steps: list[Step], new: int, seq: int, time: int, found: Before) -> Pla
     held: dict[str, int] = {}
     moved = new  # columns of moved versions follow those of new ones
     for record, step in enumerate(steps):
-        seq += 1
+        seq = seq + 1 if step.seq is None else step.seq
         time = time if step.time is None else max(time, step.time)
         plan.seqs.append(seq)
         plan.times.append(time)

@@ -11,7 +11,7 @@ from stentor.engine.names import NO_ROW, Register, Strings
 from stentor.engine.plan import STANDING, Version
 from stentor.index.contract import Index
 from stentor.index.layered import Layered
-from stentor.model.time import BEGINNING, NEVER
+from stentor.model.time import BEGINNING
 
 #: Rows of what is gone are kept until they outnumber what is left, and this.
 MIN_DEAD_ROWS = 4096
@@ -61,8 +61,7 @@ class State:
 
     def watch_endings(self, until: Int64) -> None:
         """Remember when the first rows end: those of an index that was opened."""
-        ending = np.flatnonzero(until != NEVER)
-        self._subscriptions_ending.add(ending.tolist(), until[ending].tolist())
+        self._subscriptions_ending.watch(until)
 
     def remove(self, rows: list[int]) -> None:
         """Forget the subscriptions in *rows*."""

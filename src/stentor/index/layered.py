@@ -77,6 +77,11 @@ class Layered(Index):
     def open(cls, folder: Path, columns: SubscriptionColumns) -> Self:
         return cls(cls.structure.open(folder, columns))
 
+    @property
+    def base(self) -> Structure:
+        """The layer below, in which nothing changes but what is hidden."""
+        return self._base
+
     # Changes.
 
     def insert(self, columns: SubscriptionColumns, since: int | Int64 = ALWAYS) -> int:

@@ -41,6 +41,14 @@ class Structure(Index):
         index._opened(folder)
         return index
 
+    @classmethod
+    def over_events(cls, events: EventColumns) -> Self:
+        """An index of live events alone, of which nothing is copied: to be matched backwards."""
+        index = cls()
+        index.live = EventTable.over(events)
+        index._held(0)
+        return index
+
     def insert(self, columns: SubscriptionColumns, since: int | Int64 = ALWAYS) -> int:
         first = self.subscriptions.append(columns, since)
         self._inserted(first)

@@ -164,13 +164,22 @@ class EventTable:
 
     def __init__(self) -> None:
         self._growing = GrowingColumns(EventColumns)
+        self._mapped: EventColumns | None = None
         self._hidden = GrowingArray(np.uint8)
         self._hidden_count = 0
+
+    @classmethod
+    def over(cls, columns: EventColumns) -> Self:
+        """A table of *columns*, of which nothing is copied; rows can be hidden, none added."""
+        table = cls()
+        table._mapped = sealed(columns)
+        table._hidden = GrowingArray(np.uint8, event_count(columns))
+        return table
 
     @property
     def columns(self) -> EventColumns:
         """All rows, hidden ones too; a view, made anew after each insertion only."""
-        return self._growing.view
+        return self._growing.view if self._mapped is None else self._mapped
 
     @property
     def hidden(self) -> UInt8:
@@ -190,7 +199,8 @@ class EventTable:
     @property
     def nbytes(self) -> int:
         """Bytes that are set aside."""
-        return self._growing.nbytes + self._hidden.nbytes
+        mapped = sum(array.nbytes for array in self._mapped or ())
+        return self._growing.nbytes + self._hidden.nbytes + mapped
 
     def standing_rows(self) -> Int64:
         """The rows that are not hidden, ascending."""
@@ -198,6 +208,8 @@ class EventTable:
 
     def append(self, columns: EventColumns) -> int:
         """Add events; the row of the first. Cost: amortised, what they hold."""
+        if self._mapped is not None:
+            raise ReadOnlyError("opened events are read-only: keep new ones in another index")
         first = self.count
         self._growing.append(columns)
         self._hidden.extend(0, event_count(columns))

@@ -54,13 +54,7 @@ def subscription_from_dict(
     id = id_of(raw.get("id"))
     at = position_of(raw.get("at"), plane=schema.plane)
     until = instant(raw.get("until"), "until")
-    text = raw.get("expression")
-    if not isinstance(text, str):
-        raise RecordError(
-            "expected an expression like \"price < 300 AND has_all(text, 'ipad')\", "
-            f"got {'nothing' if text is None else shown(text)}",
-            field="expression",
-        )
+    text = _expression_text(raw.get("expression"))
     expression = parse(text, schema=schema, limits=limits.expression)
     if at is None and needs_position(expression):
         raise missing_position()
@@ -109,8 +103,33 @@ def record_from_dict(
         return Unsubscribe(id, time)
     at = position_of(raw.get("at"), plane=schema.plane)
     if at is None:
-        raise RecordError("a move says where to: [longitude, latitude]", field="at")
+        raise _nowhere()
     return Move(id, at, time)
+
+
+def check_change(op: Any, expression: Any, *, has_at: bool, has_until: bool) -> None:
+    """Refuse a change of a subscription whose fields are not those of its *op*."""
+    op = op_of(op, None)
+    given = {"expression": expression, "at": has_at or None, "until": has_until or None}
+    check_fields(given, (*_FIELDS[op], *_RECORD), f"a record of op {op!r}")
+    if op == "subscribe":
+        _expression_text(expression)
+    if op == "move" and not has_at:
+        raise _nowhere()
+
+
+def _expression_text(text: Any) -> str:
+    if not isinstance(text, str):
+        raise RecordError(
+            "expected an expression like \"price < 300 AND has_all(text, 'ipad')\", "
+            f"got {'nothing' if text is None else shown(text)}",
+            field="expression",
+        )
+    return text
+
+
+def _nowhere() -> RecordError:
+    return RecordError("a move says where to: [longitude, latitude]", field="at")
 
 
 def record_to_dict(record: Record) -> dict[str, Any]:

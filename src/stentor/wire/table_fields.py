@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from stentor.encoding.columns import Int64
+from stentor.encoding.columns import Float64, Int64
 from stentor.errors import RecordError
 from stentor.model import Kind, Schema
 from stentor.wire.cells.arrays import cells_of
@@ -95,6 +95,18 @@ def read_fields(
     )
     fields.problems.extend(_problems(fields, limits))
     return fields
+
+
+def positions_of(cells: Cells | None, rows: int) -> Float64:
+    """The places of a column `at`, (rows, 2); NaN where there is none."""
+    position = np.full((rows, 2), np.nan)
+    if cells is None or cells.kind is None:
+        return position
+    if cells.kind is not Kind.POINT:
+        raise RecordError(f"expected places [longitude, latitude], got {cells.kind}s", field="at")
+    position[cells.valid, 0] = cells.low[cells.valid]
+    position[cells.valid, 1] = cells.high[cells.valid]
+    return position
 
 
 def _attribute_arrays(

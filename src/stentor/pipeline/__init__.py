@@ -1,0 +1,1 @@
+"""Matching at scale on Apache Spark."""

@@ -1,0 +1,67 @@
+"""What stands in a pipeline's folder and nothing can read any more, and its removal.
+
+Only the writer of a pipeline removes, and only what no manifest names: a crash in the middle
+leaves less to remove, never a hole.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from stentor.pipeline.commits import Commits, Manifest
+from stentor.pipeline.failpoints import failpoint
+from stentor.pipeline.new_files import PARTIAL, explaining
+from stentor.pipeline.tables import DeltaTables
+
+
+def remove_orphans(path: Path, commits: Commits, tables: DeltaTables) -> None:
+    """Remove what a crash has left in *path*; to be called before anything is written."""
+    manifests = list(commits.since(-1))
+    _remove(
+        *path.glob(f"manifests/.*{PARTIAL}"),
+        *path.glob(f"tables/*/_delta_log/.*{PARTIAL}"),
+        *path.glob("tables/*/_delta_log/*#*"),  # deltalake's own unfinished files
+        *tables.unused_files(manifests, at_start=True),
+        *_folders(path, manifests[-1] if manifests else None, ()),
+        *path.glob("work/*"),
+    )
+
+
+def remove_unused(
+    path: Path, commits: Commits, tables: DeltaTables, *, spare: Collection[str]
+) -> None:
+    """Remove what the last manifest no longer needs, while the pipeline runs.
+
+    *spare* are the names of bases, segments and live segments that are being written or were in
+    use a moment ago. Files of tables are kept for the tables' retention.
+    """
+    manifests = list(commits.since(-1))
+    if manifests:
+        _remove(
+            *tables.unused_files(manifests, at_start=False),
+            *_folders(path, manifests[-1], spare),
+        )
+
+
+def _folders(path: Path, last: Manifest | None, spare: Collection[str]) -> Iterator[Path]:
+    named = {
+        "bases": last.bases if last else [],
+        "segments": [segment.name for segment in last.segments] if last else [],
+        "live": [segment.name for segment in last.live] if last else [],
+    }
+    for kind, names in named.items():
+        for folder in path.glob(f"{kind}/*"):
+            if folder.name not in names and folder.name not in spare:
+                yield folder
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        with explaining(path):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        failpoint("unused-removed")

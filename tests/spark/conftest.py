@@ -1,0 +1,65 @@
+"""One Spark session for all tests of the pipeline, in one process of the test run.
+
+Without PySpark or Java these tests are skipped, and say so; STENTOR_REQUIRE_SPARK=1 has them fail.
+"""
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stentor.pipeline.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HERE = Path(__file__).parent
+
+
+def _missing() -> str | None:
+    """Why nothing here can run, unless it has to."""
+    if os.environ.get("STENTOR_REQUIRE_SPARK") == "1":
+        return None
+    if find_spec("pyspark") is None:
+        return "NOT TESTED: the pipeline, because PySpark is not installed"
+    if find_java() is None:
+        return "NOT TESTED: the pipeline, because no Java 17 or newer was found"
+    return None
+
+
+class _NotTested(pytest.Module):
+    """A file of tests that is not even imported: it would import PySpark."""
+
+    def collect(self) -> list[pytest.Item]:
+        pytest.skip(str(_missing()), allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
+    if _missing() is None:
+        return None
+    module: pytest.Module = _NotTested.from_parent(parent, path=module_path)
+    return module
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep to one worker of pytest-xdist (`--dist loadgroup`) what shares the session."""
+    for item in items:
+        is_ours = _HERE in item.path.parents
+        if is_ours and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    """A session with two workers that retries what fails, as `stentor.pipeline` does by default."""
+    from stentor.pipeline.session import session
+
+    made = session("local[2,4]", name="stentor tests", quick=True)
+    yield made
+    made.stop()
