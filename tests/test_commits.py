@@ -78,7 +78,7 @@ def test_a_commit_leaves_nothing_but_its_manifest(tmp_path: Path) -> None:
 
 def test_a_batch_is_committed_once(tmp_path: Path) -> None:
     committed(tmp_path, 0)
-    with pytest.raises(FolderError, match="batch 0 of .* is committed already, by another writer"):
+    with pytest.raises(FolderError, match=r"batch 0 of .* is committed already, by another writer"):
         Commits(tmp_path).commit(manifest(0))
 
 
@@ -86,7 +86,7 @@ def test_a_writer_that_was_overtaken_cannot_commit_a_batch_whose_manifest_is_gon
     tmp_path: Path,
 ) -> None:
     committed(tmp_path, 0, 1, 2).prune(1, through=2)
-    with pytest.raises(FolderError, match="batch 1 of .* is committed already"):
+    with pytest.raises(FolderError, match=r"batch 1 of .* is committed already"):
         Commits(tmp_path).commit(manifest(1))
 
 
@@ -140,7 +140,7 @@ def test_another_programs_json_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_manifest_of_a_newer_release_asks_for_an_upgrade(tmp_path: Path) -> None:
     commits = committed(tmp_path, 0)
     rewritten(file_of(tmp_path, 0), version=2, unheard_of=[1])
-    with pytest.raises(FolderError, match="format version 2, .*up to 1; upgrade Stentor"):
+    with pytest.raises(FolderError, match=r"format version 2, .*up to 1; upgrade Stentor"):
         commits.last()
 
 
@@ -186,6 +186,12 @@ def test_a_second_writer_is_told_who_holds_the_folder(tmp_path: Path) -> None:
     ):
         hold(tmp_path / "new")
     hold(tmp_path / "new").release()
+
+
+def test_a_file_is_no_folder_to_hold(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FolderError, match="is a file; give a folder"):
+        hold(tmp_path / "file")
 
 
 def test_a_folder_is_free_again_when_its_holder_is_killed(tmp_path: Path) -> None:

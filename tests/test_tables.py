@@ -1,5 +1,6 @@
 """The Delta tables: rolled forward once, whatever crashed; compacted, tidied, read by anything."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -193,6 +194,20 @@ def test_a_table_that_another_program_compacted_meanwhile_is_not_compacted_over_
     assert len(content(tmp_path)["deliveries"]) == 20
 
 
+def test_what_another_program_sets_on_a_table_stays_and_is_no_obstacle(tmp_path: Path) -> None:
+    opened = pipeline(tmp_path)
+    opened.batch(0)
+    events = DeltaTable(str(table_folder(tmp_path, "events")))
+    events.alter.set_table_properties({"delta.checkpointInterval": "50"})
+    opened.tables.compact(limit=1)
+    assert len(in_tables(tmp_path)) == 3  # one for each table but `rejected`
+    version = events.version() + 1
+    pipeline(tmp_path)
+    events.update_incremental()
+    assert events.version() == version
+    assert events.metadata().configuration["delta.checkpointInterval"] == "50"
+
+
 def test_compaction_keeps_every_row_and_few_files(tmp_path: Path) -> None:
     opened = pipeline(tmp_path, timedelta(0))
     for batch in range(12):
@@ -202,8 +217,6 @@ def test_compaction_keeps_every_row_and_few_files(tmp_path: Path) -> None:
     assert content(tmp_path) == before
     files = [DeltaTable(str(table_folder(tmp_path, table))).file_uris() for table in TABLES]
     assert [len(names) for names in files] == [1, 12, 1, 1]  # `rejected` has not more than 12
-    assert len(on_disk(tmp_path)) > 60
-    remove_unused(tmp_path, opened.commits, opened.tables, spare=())
     assert on_disk(tmp_path) == in_tables(tmp_path)
     assert content(pipeline(tmp_path).path) == before
 
@@ -234,7 +247,6 @@ def test_readers_find_whole_batches_at_any_moment(tmp_path: Path) -> None:
     for batch in range(25):
         opened.batch(batch)
         opened.tables.compact(limit=6, checkpoint_every=10)
-        remove_unused(tmp_path, opened.commits, opened.tables, spare=())
         opened.commits.prune(2, through=batch)
     over.set()
     reader.join()
@@ -250,7 +262,6 @@ def test_compaction_beside_the_batches_loses_nothing(tmp_path: Path) -> None:
     def keep_up() -> None:
         while not over.is_set():
             opened.tables.compact(limit=2, checkpoint_every=5)
-            remove_unused(tmp_path, opened.commits, opened.tables, spare=())
 
     upkeep = threading.Thread(target=keep_up)
     upkeep.start()
@@ -290,7 +301,6 @@ def test_a_checkpoint_shortens_the_log_and_changes_nothing(tmp_path: Path) -> No
 def test_a_file_that_only_a_manifest_names_is_no_orphan(tmp_path: Path) -> None:
     opened = pipeline(tmp_path)
     opened.batch(0)
-    named = on_disk(tmp_path)
     opened.batch(1, rolled=False)
     named = on_disk(tmp_path)
     write_file(tmp_path, "deliveries", rows("deliveries", 0, 1), 1)  # of a task that failed
@@ -307,7 +317,7 @@ def test_files_of_the_batch_in_progress_stay_while_the_pipeline_runs(tmp_path: P
     opened.batch(0)
     failed = write_file(tmp_path, "events", rows("events", 0, 1), 0)
     in_progress = write_file(tmp_path, "events", rows("events", 0, 1), 1)
-    remove_unused(tmp_path, opened.commits, opened.tables, spare=())
+    opened.tables.compact()
     assert in_progress.name in on_disk(tmp_path)
     assert failed.name not in on_disk(tmp_path)
 
@@ -317,7 +327,7 @@ def test_merged_files_stay_for_the_readers_of_older_versions(tmp_path: Path) -> 
     opened.batch(0)
     reader = DeltaTable(str(table_folder(tmp_path, "events")))
     opened.tables.compact(limit=1)
-    remove_unused(tmp_path, opened.commits, opened.tables, spare=())
+    opened.tables.compact(limit=1)
     remove_orphans(tmp_path, opened.commits, opened.tables)
     assert len(reader.to_pyarrow_table()) == 20
     retired = pipeline(tmp_path, timedelta(0))
@@ -328,19 +338,20 @@ def test_merged_files_stay_for_the_readers_of_older_versions(tmp_path: Path) -> 
 def test_folders_that_the_last_manifest_does_not_name_go(tmp_path: Path) -> None:
     opened = pipeline(tmp_path)
     names = ("bases/b1", "bases/b2", "segments/s1", "segments/s2", "live/l1", "live/l2")
-    for name in (*names, "bases/.b2.0123456789abcdef.partial", "work/0-x", "checkpoint/offsets"):
+    being_built = "bases/.b3.0123456789abcdef.partial"
+    for name in (*names, being_built, "work/0-x", "checkpoint/offsets"):
         (tmp_path / name / "inner").mkdir(parents=True)
-    opened.commits.commit(
-        new_manifest(
-            0,
-            bases=["b1"],
-            segments=[Segment("s1", 0, 0, 1, 1)],
-            live=[LiveSegment("l1", 1, 1)],
-        )
+    manifest = new_manifest(
+        0,
+        bases=["b1"],
+        segments=[Segment("s1", 0, 0, 1, 1)],
+        live=[LiveSegment("l1", 1, 1)],
     )
-    remove_unused(tmp_path, opened.commits, opened.tables, spare={"b2", "l2"})
+    opened.commits.commit(manifest)
+    remove_unused(tmp_path, manifest, spare={"b2", "l2"})
     kept = [name for name in names if (tmp_path / name).exists()]
     assert kept == ["bases/b1", "bases/b2", "segments/s1", "live/l1", "live/l2"]
+    assert (tmp_path / being_built).exists()
     assert (tmp_path / "work/0-x").exists()
     remove_orphans(tmp_path, opened.commits, opened.tables)
     assert [name for name in names if (tmp_path / name).exists()] == [
@@ -355,11 +366,8 @@ def test_folders_that_the_last_manifest_does_not_name_go(tmp_path: Path) -> None
 
 def test_events_without_attributes_have_a_table_too(tmp_path: Path) -> None:
     DeltaTables(tmp_path, table_schemas(pa.struct([])))
-    assert "attributes" not in content_columns(tmp_path, "events")
-
-
-def content_columns(path: Path, table: str) -> list[str]:
-    return DeltaTable(str(table_folder(path, table))).to_pyarrow_table().column_names
+    events = DeltaTable(str(table_folder(tmp_path, "events"))).to_pyarrow_table()
+    assert events.column_names == ["id", "until", "seq", "time", "batch"]
 
 
 def test_a_table_with_other_columns_is_refused(tmp_path: Path) -> None:
@@ -416,7 +424,7 @@ def test_a_full_disk_is_a_clear_error_and_the_tables_are_intact(small_disk: Path
     assert on_disk(opened.path) == in_tables(opened.path)  # what it wrote of the file is gone
     opened.batch(1, rolled=False)
     filler = small_disk / "filler"
-    with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(b"x" * 512):
             pass
     with pytest.raises(FolderError, match="No space left on device; free some space"):

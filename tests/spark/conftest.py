@@ -4,7 +4,7 @@ Without PySpark or Java these tests are skipped, and say so; STENTOR_REQUIRE_SPA
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,20 +30,21 @@ def _missing() -> str | None:
     return None
 
 
-class _NotTested(pytest.Module):
+class _NotTested(pytest.File):
     """A file of tests that is not even imported: it would import PySpark."""
 
     def collect(self) -> list[pytest.Item]:
         pytest.skip(str(_missing()), allow_module_level=True)
 
 
-def pytest_pycollect_makemodule(
-    module_path: Path, parent: pytest.Collector
-) -> pytest.Module | None:
-    if _missing() is None:
-        return None
-    module: pytest.Module = _NotTested.from_parent(parent, path=module_path)
-    return module
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    found = yield
+    if not found or _missing() is None:
+        return found
+    return [_NotTested.from_parent(parent, path=file_path)]
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
@@ -57,8 +58,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
-    """A session with two workers that retries what fails, as `stentor.pipeline` does by default."""
-    from stentor.pipeline.session import session
+    """A session with two workers."""
+    from stentor.pipeline.sessions import session
 
     made = session("local[2,4]", name="stentor tests", quick=True)
     yield made

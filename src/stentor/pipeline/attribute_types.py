@@ -21,12 +21,25 @@ from pyspark.sql import types as T  # noqa: N812
 from stentor.errors import SettingsError
 from stentor.model import Kind, Schema
 from stentor.pipeline.column_times import is_number
+from stentor.pipeline.column_values import NUMBER_RANGE, POINT, TIME_RANGE, is_range
 
 _PAIRS: Final = ({"x", "y"}, {"lon", "lat"}, {"longitude", "latitude"})
 _EXPECTED: Final = (
     "a number, a string, a boolean, a timestamp, a point (array<double> or struct<lon, lat>) or a "
     "range (struct<low, high>)"
 )
+
+#: After "number" or "timestamp": of an attribute whose values may be ranges.
+RANGE: Final = " range"
+_TYPES: Final[dict[str, T.DataType]] = {
+    Kind.NUMBER: T.DoubleType(),
+    Kind.STRING: T.StringType(),
+    Kind.BOOLEAN: T.BooleanType(),
+    Kind.TIMESTAMP: T.TimestampType(),
+    Kind.POINT: POINT,
+    Kind.NUMBER + RANGE: NUMBER_RANGE,
+    Kind.TIMESTAMP + RANGE: TIME_RANGE,
+}
 
 
 def kind_of_type(of: T.DataType, declared: Kind | None = None) -> Kind | None:
@@ -101,8 +114,8 @@ def common_types(
 ) -> T.StructType:
     """The one struct type that holds the attributes of all *frames* (a name, and its types).
 
-    Numbers of several types become doubles, timestamps of several types timestamps; other
-    columns must agree. A SettingsError names every column that does not.
+    Columns of one kind but several types get the widest: doubles, timestamps, arrays of two
+    numbers, ranges. A SettingsError names every column of two kinds.
     """
     common: dict[str, tuple[str, T.DataType]] = {}
     mistakes = []
@@ -130,6 +143,16 @@ def common_types(
     return T.StructType([T.StructField(name, nullable(of)) for name, (_, of) in common.items()])
 
 
+def types_of_kinds(kinds: Mapping[str, str]) -> T.StructType:
+    """The struct type of attributes of these *kinds*; "number range", "timestamp range" too.
+
+    >>> types_of_kinds({"price": "number", "loc": "point"}).simpleString()
+    'struct<price:double,loc:array<double>>'
+    """
+    Schema.declare({name: kind.removesuffix(RANGE) for name, kind in kinds.items()})
+    return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in kinds.items()])
+
+
 def nullable(of: T.DataType) -> T.DataType:
     """The type *of* with nulls allowed everywhere inside, as when frames are put together."""
     if isinstance(of, T.ArrayType):
@@ -155,12 +178,10 @@ def schema_of(types: T.StructType, *, plane: bool = False) -> Schema:
 def _merged(first: T.DataType, second: T.DataType, declared: Kind | None) -> T.DataType | None:
     if first.simpleString() == second.simpleString():
         return first
-    if is_number(first) and is_number(second):
-        return T.DoubleType()
-    if _is_plain_time(first, declared) and _is_plain_time(second, declared):
-        return T.TimestampType()
-    return None
-
-
-def _is_plain_time(of: T.DataType, declared: Kind | None) -> bool:
-    return not isinstance(of, T.StructType) and kind_of_type(of, declared) is Kind.TIMESTAMP
+    kinds = {kind_of_type(one, declared) for one in (first, second)}
+    has_range = is_range(first) or is_range(second)
+    if kinds == {Kind.NUMBER}:
+        return NUMBER_RANGE if has_range else T.DoubleType()
+    if kinds == {Kind.TIMESTAMP}:
+        return TIME_RANGE if has_range else T.TimestampType()
+    return POINT if kinds == {Kind.POINT} else None

@@ -11,7 +11,7 @@ from stentor.encoding.columns import EventColumns, Int64, MatchPairs
 from stentor.engine.names import Strings
 from stentor.index.structure import Structure
 from stentor.pipeline.segments import Asked
-from stentor.pipeline.table_files import TIME
+from stentor.pipeline.table_files import moments
 
 
 class Answers(NamedTuple):
@@ -44,7 +44,7 @@ def differences(asked: Asked, events: Structure, ids: Strings) -> Any:
             "change": names,
             "score": pa.nulls(len(both), pa.float64()),
             "seq": asked.seq[change],
-            "time": pa.array(asked.time[change]).cast(TIME),
+            "time": moments(asked.time[change]),
         }
     )
 

@@ -83,7 +83,7 @@ def match(
         attributes = sorted(found.mentioned)
         folders = tuple(str(found.path / name) for name in found.shards)
         asked = events.select(*event_columns(events, id, attributes, lambda _, column: column))
-        return asked.mapInArrow(MatchEvents(folders, "", top, rejected, limits), MATCHES)
+        return _matched(asked, MatchEvents(folders, "", top, rejected, limits))
     index_class(index)
     closed = schema_from(schema, events)
     attributes = list(closed)
@@ -105,14 +105,17 @@ def match(
     def where_mentioned(name: str, column: Column) -> Column:
         return F.when(mentioned[attributes.index(name)], column)
 
-    return (
-        events.withColumn(_BUILT, building.scalar())
-        .select(
-            checked_run.alias(RUN),
-            *event_columns(events, id, attributes, where_mentioned),
-        )
-        .mapInArrow(MatchEvents((), folder, top, rejected, limits), MATCHES)
+    asked = events.withColumn(_BUILT, building.scalar()).select(
+        checked_run.alias(RUN), *event_columns(events, id, attributes, where_mentioned)
     )
+    return _matched(asked, MatchEvents((), folder, top, rejected, limits))
+
+
+def _matched(events: DataFrame, step: MatchEvents) -> DataFrame:
+    """A condition raises what the step tells: no projection of the user's can prune it away."""
+    problem = F.raise_error(F.col("event")).cast("boolean")
+    is_match = F.when(F.col("subscription").isNotNull(), F.lit(True)).otherwise(problem)
+    return events.mapInArrow(step, MATCHES).where(is_match)
 
 
 def build_snapshot(

@@ -41,26 +41,30 @@ _BUILT_ARROW: Final = pa.schema(
     ]
 )
 
-#: Indexes of earlier runs that are kept: another action may be about to open one.
-KEPT_RUNS: Final = 2
+#: Indexes of other subscriptions that are kept beside the newest: a frame that was read before
+#: they changed may be read again, and Spark then remembers which index it had.
+KEPT_RUNS: Final = 3
 
 
 class Encoded(NamedTuple):
     """What the encoding tasks have told."""
 
     parts: dict[int, list[str]]  # by shard
+    sums: list[str]  # of all parts
     rejects: Rejects
 
 
 def told(rows: Iterable[Mapping[str, Any]]) -> Encoded:
     """What *rows* of `ENCODED` tell together."""
     parts: dict[int, list[str]] = defaultdict(list)
+    sums: list[str] = []
     rejects = Rejects()
     for row in rows:
         if row["part"] is not None:
             parts[row["shard"]].append(row["part"])
+            sums.append(row["sum"])
         rejects += Rejects(row["rejected"], tuple(row["told"]))
-    return Encoded({shard: sorted(names) for shard, names in parts.items()}, rejects)
+    return Encoded(dict(parts), sums, rejects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,8 @@ def repeated(ids: StringArrays) -> tuple[Int64, Rejects]:
 class BuildOne:
     """For `mapInArrow` over one partition of all `ENCODED` rows → `BUILT_ONE`, one row or none.
 
-    The name of the run follows from those of its parts, so that a task that is tried again finds
-    what it built before.
+    The name of a run follows from the sums of its parts: an action that finds the subscriptions as
+    another found them, and a task that is tried again, take the index that is there.
     """
 
     builder: Builder
@@ -117,22 +121,26 @@ class BuildOne:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         encoded = told(row for batch in batches for row in batch.to_pylist())
-        names = encoded.parts.get(0, [])
-        row = self._built(names, encoded.rejects) if names or encoded.rejects.count else None
-        if row is not None:
+        if encoded.sums or encoded.rejects.count:
+            row = self._built(encoded)
             yield pa.RecordBatch.from_pylist([row], schema=_BUILT_ONE_ARROW)
 
-    def _built(self, names: list[str], rejects: Rejects) -> dict[str, Any]:
+    def _built(self, encoded: Encoded) -> dict[str, Any]:
         """Bad rows are told, not raised: what fails below a subquery is shown as Java sees it."""
-        scratch, run = Path(self.builder.parts), _run_of(names)
+        scratch, names = Path(self.builder.parts), encoded.parts.get(0, [])
+        run = _run_of(encoded)
         folder = run_folder(scratch, run)
         if not folder.exists():
             whole, repeating = self.builder.joined(names)
-            problem = (rejects + repeating).problem(self.rejected, "subscriptions")
+            problem = (encoded.rejects + repeating).problem(self.rejected, "subscriptions")
             if problem is not None:
                 return {"problem": problem}
-            self.builder.build(whole, folder)
-            _tidy(scratch, names, folder)
+            fresh = scratch / f"new-{secrets.token_hex(8)}"
+            self.builder.build(whole, fresh)
+            _put_in_place(fresh, folder)
+            _remove_earlier(scratch, folder)
+        for name in names:
+            (scratch / name).unlink(missing_ok=True)
         mentioned = open_index(folder).mentioned
         return {"run": run, "mentioned": [name in mentioned for name in self.attributes]}
 
@@ -142,15 +150,24 @@ def run_folder(scratch: Path, run: int) -> Path:
     return scratch / f"run-{run:016x}"
 
 
-def _run_of(names: list[str]) -> int:
-    digest = hashlib.blake2b("\n".join(names).encode(), digest_size=8).digest()
+def _run_of(encoded: Encoded) -> int:
+    """A number for what was encoded, and for how many rows were bad: these may be an error."""
+    text = "\n".join([*sorted(encoded.sums), str(encoded.rejects.count)])
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest) >> 1  # Spark's numbers have a sign
 
 
-def _tidy(scratch: Path, names: list[str], folder: Path) -> None:
-    """Remove the parts that *folder* was built of, and what earlier runs have left."""
-    for name in names:
-        (scratch / name).unlink(missing_ok=True)
+def _put_in_place(fresh: Path, folder: Path) -> None:
+    """Let *fresh* be *folder*, unless another action was faster."""
+    try:
+        fresh.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _remove_earlier(scratch: Path, folder: Path) -> None:
     earlier = [one for one in scratch.glob("run-*") if one != folder]
     earlier.sort(key=lambda one: one.stat().st_mtime, reverse=True)
     for one in earlier[KEPT_RUNS:]:

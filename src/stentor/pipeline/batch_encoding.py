@@ -27,12 +27,12 @@ from stentor.wire.limits import RecordLimits
 from stentor.wire.table_fields import positions_of, read_fields
 
 #: What a task tells of each part that it wrote, and once of the rows that it could not use.
-ENCODED: Final = "shard int, part string, count long, rejected long, told array<string>"
+ENCODED: Final = "shard int, part string, sum string, rejected long, told array<string>"
 _ENCODED_ARROW: Final = pa.schema(
     [
         ("shard", pa.int32()),
         ("part", pa.string()),
-        ("count", pa.int64()),
+        ("sum", pa.string()),
         ("rejected", pa.int64()),
         ("told", pa.list_(pa.string())),
     ]
@@ -73,8 +73,7 @@ class EncodeSubscriptions:
         for number in np.unique(shard).tolist():
             own = part if self.shards == 1 else part.rows(np.flatnonzero(shard == number))
             name = f"{secrets.token_hex(8)}.part"
-            write_part(Path(self.folder, name), own)
-            yield _row(shard=number, part=name, count=_count(own))
+            yield _row(shard=number, part=name, sum=write_part(Path(self.folder, name), own))
 
 
 def encode_table(
@@ -105,5 +104,5 @@ def _count(part: Part) -> int:
 
 
 def _row(**cells: Any) -> pa.RecordBatch:
-    row = {"shard": 0, "count": 0, "rejected": 0, "told": (), **cells}
+    row = {"shard": 0, "rejected": 0, "told": (), **cells}
     return pa.RecordBatch.from_pylist([row], schema=_ENCODED_ARROW)

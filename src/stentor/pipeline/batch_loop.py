@@ -142,6 +142,10 @@ class BatchLoop:
         self._tell(outcome, perf_counter() - started)
         self._judge(outcome)
 
+    def close(self) -> None:
+        """Wait for what is being built."""
+        self._builder.wait()
+
     # Before a batch.
 
     def _checked_query(self, batch: int) -> str:

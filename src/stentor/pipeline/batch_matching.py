@@ -21,7 +21,7 @@ from stentor.pipeline.snapshots import Shard, open_index
 from stentor.wire.event_tables import EventBatch, events_from_table
 from stentor.wire.limits import RecordLimits
 
-#: What `match` gives.
+#: What `match` gives. A row without a subscription is a problem, told as its event.
 MATCHES: Final = "event string, subscription string, score double"
 _MATCHES_ARROW: Final = pa.schema(
     [("event", pa.string()), ("subscription", pa.string()), ("score", pa.float64())]
@@ -53,8 +53,7 @@ class MatchEvents:
             table = pa.Table.from_batches([batch])
             shards = [_opened(folder) for folder in self._folders(table)]
             if shards and table.num_rows:
-                names = [name for name in table.column_names if name != RUN]
-                yield from self._matches(self._events(table.select(names), shards), shards)
+                yield from self._matches(table, shards)
 
     def _folders(self, table: pa.Table) -> Sequence[str]:
         if self.shards or not table.num_rows:
@@ -62,28 +61,37 @@ class MatchEvents:
         run = table[RUN][0].as_py()
         return () if run is None else (str(run_folder(Path(self.scratch), run)),)
 
-    def _events(self, table: pa.Table, shards: list[Shard]) -> EventBatch:
-        searched = frozenset().union(*(shard.searched for shard in shards))
-        events = events_from_table(table, shards[0].schema, searched=searched, limits=self.limits)
-        Rejects.of(
+    def _matches(self, table: pa.Table, shards: list[Shard]) -> Iterator[pa.RecordBatch]:
+        events = events_from_table(
+            table.select([name for name in table.column_names if name != RUN]),
+            shards[0].schema,
+            searched=frozenset().union(*(shard.searched for shard in shards)),
+            limits=self.limits,
+        )
+        rejects = Rejects.of(
             (id_in(table, one.row), one.reason) for one in events.rejected if one.row is not None
-        ).check(self.rejected, f"{table.num_rows:,} events of a batch")
-        return events
+        )
+        problem = rejects.problem(self.rejected, f"{table.num_rows:,} events of a batch")
+        if problem is not None:
+            row = {"event": problem}
+            yield pa.RecordBatch.from_pylist([row], schema=_MATCHES_ARROW)
+        elif self.top is None:
+            yield from _all_matches(events, shards)
+        else:
+            top = self.top
+            best = [
+                _named(events, shard, shard.state.index.top(events.columns, top), slice(None))
+                for shard in shards
+            ]
+            yield k_best(best, top).batch()
 
-    def _matches(self, events: EventBatch, shards: list[Shard]) -> Iterator[pa.RecordBatch]:
-        if self.top is None:
-            for shard in shards:
-                pairs = shard.state.index.match(events.columns)
-                scores = scores_of(shard.columns, events.columns, pairs)
-                found = ScoredPairs(*pairs, scores)
-                for start in range(0, len(pairs.rows), MOST_ROWS):
-                    yield _named(events, shard, found, slice(start, start + MOST_ROWS)).batch()
-            return
-        best = [
-            _named(events, shard, shard.state.index.top(events.columns, self.top), slice(None))
-            for shard in shards
-        ]
-        yield k_best(best, self.top).batch()
+
+def _all_matches(events: EventBatch, shards: list[Shard]) -> Iterator[pa.RecordBatch]:
+    for shard in shards:
+        pairs = shard.state.index.match(events.columns)
+        found = ScoredPairs(*pairs, scores_of(shard.columns, events.columns, pairs))
+        for start in range(0, len(pairs.rows), MOST_ROWS):
+            yield _named(events, shard, found, slice(start, start + MOST_ROWS)).batch()
 
 
 class Matches(NamedTuple):

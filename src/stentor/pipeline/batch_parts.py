@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from stentor.encoding.columns import Int64, SubscriptionColumns, empty, sealed
@@ -43,14 +45,18 @@ def joined(parts: Sequence[Part]) -> Part:
     return Part(columns, StringArrays.of(ids), StringArrays.of(texts))
 
 
-def write_part(path: Path, part: Part) -> None:
-    """Put *part* into a new file; what is lost with the machine is encoded again."""
+def write_part(path: Path, part: Part) -> str:
+    """Put *part* into a new file; its sum. What is lost with the machine is encoded again."""
     arrays = {
         **with_prefix("columns", part.columns),
         **with_prefix("ids", part.ids),
         **with_prefix("texts", part.texts),
     }
     write_array_file(path, arrays, kind=PART, durable=False)
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays.values():
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def read_part(path: Path) -> Part:

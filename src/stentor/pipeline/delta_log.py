@@ -104,18 +104,23 @@ class DeltaLog:
         table.cleanup_metadata()
         self._checkpoint = table.version()
 
-    def unused(self, *, at_start: bool) -> list[str]:
-        """The files that no version of the table within its retention needs.
+    def expired(self) -> list[str]:
+        """The files in the folder that no version of the table needs, for all its retention."""
+        return _unused(open_table(self.folder), self._retention_hours, with_unknown=True)
 
-        While it runs, files that are as young and in no version are a batch's in progress; at the
-        start they are what a crash has left.
-        """
+    def orphans(self) -> list[str]:
+        """The expired files, and those of any age that no version has ever named."""
         table = open_table(self.folder)
-        if not at_start:
-            return _unused(table, self._retention_hours, in_no_version=True)
-        replaced = set(_unused(table, 0, in_no_version=False))
-        young = replaced.difference(_unused(table, self._retention_hours, in_no_version=False))
-        return [name for name in _unused(table, 0, in_no_version=True) if name not in young]
+        replaced = set(_unused(table, 0, with_unknown=False))
+        young = replaced.difference(_unused(table, self._retention_hours, with_unknown=False))
+        return [name for name in _unused(table, 0, with_unknown=True) if name not in young]
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files that are out of use."""
+        for name in names:
+            with explaining(self.folder / name):
+                (self.folder / name).unlink(missing_ok=True)
+            failpoint("unused-removed")
 
     @property
     def _log(self) -> Path:
@@ -135,7 +140,7 @@ class DeltaLog:
                 sync(folder)
             failpoint("table-created")
         table = self._load()
-        if table.metadata().configuration != settings:
+        if not settings.items() <= table.metadata().configuration.items():
             table.alter.set_table_properties(settings)
             self._load()
 
@@ -186,8 +191,9 @@ def _explaining(folder: Path) -> Iterator[None]:
         if found:
             with explaining(folder):
                 raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
+        reason = str(error).partition("\n")[0]  # a trace of its own follows
         raise FolderError(
-            f"the Delta table in {folder} cannot be used ({error}); restore it from a backup"
+            f"the Delta table in {folder} cannot be used ({reason}); restore it from a backup"
         ) from error
 
 
@@ -217,8 +223,8 @@ def _remove(file: TableFile) -> dict[str, Any]:
     }
 
 
-def _unused(table: DeltaTable, hours: int, *, in_no_version: bool) -> list[str]:
-    return table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=in_no_version)
+def _unused(table: DeltaTable, hours: int, *, with_unknown: bool) -> list[str]:
+    return table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=with_unknown)
 
 
 def _last_checkpoint(log: Path) -> int:

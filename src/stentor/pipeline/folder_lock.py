@@ -66,6 +66,8 @@ def hold(path: Path) -> FolderLock:
 
     Raises `FolderError` where another writer holds it; the message says which one.
     """
+    if path.exists() and not path.is_dir():
+        raise FolderError(f"{path} is a file; give a folder, or a path where one can be made")
     with explaining(path):
         path.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)

@@ -11,6 +11,14 @@ from pyspark.sql import types as T  # noqa: N812
 
 from stentor.pipeline.attribute_types import nullable
 from stentor.pipeline.column_times import Read, problem_where, quoted, read_time
+from stentor.pipeline.column_values import (
+    is_range,
+    is_whole,
+    no_problem,
+    read_integer,
+    read_point,
+    read_range,
+)
 from stentor.pipeline.frame_columns import (
     FIELDS,
     Columns,
@@ -62,7 +70,7 @@ class FrameFields:
         """The record's place in the user's order; a timestamp counts as microseconds."""
         name, of = self.columns.order, self._type("order")
         if name is None:
-            return Read(F.lit(None).cast("bigint"), F.lit(None).cast("string"))
+            return Read(F.lit(None).cast("bigint"), no_problem())
         given = self._column("order")
         value = F.unix_micros(given) if isinstance(of, T.TimestampType) else given.cast("bigint")
         missing = "every record needs one, because it says the order"
@@ -70,15 +78,8 @@ class FrameFields:
 
     def at(self) -> Read:
         """The subscriber's place as [longitude, latitude]."""
-        given, of = self._column("at"), self._type("at")
-        if not isinstance(of, T.StructType):
-            return Read(given.cast("array<double>"), F.lit(None).cast("string"))
-        names = {field.name for field in of.fields}
-        if "coordinates" in names:
-            return self._geojson_point(given)
-        x, y = (given.getField(one).cast("double") for one in _pair(names))
-        is_there = x.isNotNull() | y.isNotNull()  # a struct of nulls is missing
-        return Read(F.when(is_there, F.array(x, y)), F.lit(None).cast("string"))
+        of = self._type("at") or T.NullType()
+        return read_point(self._column("at"), of, self.columns.at)
 
     def weights(self) -> Column:
         """The event's weights by attribute."""
@@ -144,32 +145,16 @@ class FrameFields:
             return F.lit(None)
         return column_of(name)
 
-    def _geojson_point(self, given: Column) -> Read:
-        place = given.getField("coordinates").cast("array<double>")
-        pair = F.when(F.size(place) == 3, F.slice(place, 1, 2)).otherwise(place)
-        kind = given.getField("type")
-        is_there = kind.isNotNull() | place.isNotNull()
-        is_point = F.coalesce(kind == "Point", F.lit(False)) & pair.isNotNull()
-        advice = 'a GeoJSON Point has the type "Point" and two coordinates'
-        return Read(pair, problem_where(is_there & ~is_point, self.columns.at, advice))
-
-
-def _pair(names: set[str]) -> tuple[str, str]:
-    for pair in (("x", "y"), ("lon", "lat")):
-        if set(pair) == names:
-            return pair
-    return "longitude", "latitude"
-
 
 def _as_type(given: Column, of: T.DataType, wanted: T.StructField) -> Read:
     """An attribute of the type *of* in the type that all frames share."""
     if isinstance(wanted.dataType, T.TimestampType):
         return read_time(given, of, wanted.name)
-    value = given.cast(wanted.dataType)
-    is_whole = isinstance(of, T.IntegralType) or (isinstance(of, T.DecimalType) and of.scale == 0)
-    if not (is_whole and isinstance(wanted.dataType, T.DoubleType)):
-        return Read(value, F.lit(None).cast("string"))
-    # What stays an integer is judged by the step that reads it; this one would be rounded here.
-    advice = " is an integer that a double cannot hold; send it as a string, or round it yourself"
-    rounded = value.try_cast("decimal(38,0)") != given
-    return Read(value, problem_where(rounded, wanted.name, given.cast("string"), advice))
+    if is_range(wanted.dataType) and isinstance(wanted.dataType, T.StructType):
+        return Read(read_range(given, of, wanted.dataType), no_problem())
+    if isinstance(wanted.dataType, T.ArrayType):
+        return read_point(given, of, wanted.name)
+    if is_whole(of) and isinstance(wanted.dataType, T.DoubleType):
+        # What stays an integer is judged by the step that reads it.
+        return read_integer(given, wanted.name)
+    return Read(given.cast(wanted.dataType), no_problem())

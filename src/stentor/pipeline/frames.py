@@ -42,12 +42,14 @@ from stentor.pipeline.frame_columns import (
 from stentor.pipeline.frame_fields import FrameFields
 from stentor.wire.formats import ReadSettings, record_from_object
 from stentor.wire.json_text import from_json
-from stentor.wire.records import Op
 
 COLUMNS: Final = (
     "op", "id", "order", "time", "until", "weights", "expression", "at", "attributes",
     "source", "offset", "problem", "raw", "batch_time",
 )  # fmt: skip
+
+#: The problem of JSON text of which Spark does not say more; `reason_for` does.
+UNREADABLE: Final = "this is not JSON, or a field is not of the type that the schema says"
 
 
 class Frame(NamedTuple):
@@ -169,16 +171,19 @@ def attribute_types(frames: Iterable[Frame], declared: Schema | None = None) -> 
     return common_types(found, declared)
 
 
-def reason_for(raw: str, schema: Schema, default_op: Op | None = None) -> str:
-    """Why the JSON text *raw*, which Spark could not read as *schema* says, is bad.
+def reason_for(raw: str, schema: Schema, problem: str = UNREADABLE) -> str:
+    """Why the record *raw* is bad, better than the *problem* says where it is JSON.
 
     >>> reason_for('{"id": "e1", "price": ', Schema())
     'not JSON: Input data was truncated'
     """
-    settings = ReadSettings(format="json", default_op=default_op)
+    if problem != UNREADABLE:
+        return problem
     try:
         value = from_json(raw.encode("utf-8", "surrogatepass"))
+        is_change = isinstance(value, dict) and "expression" in value
+        settings = ReadSettings(format="json", default_op="subscribe" if is_change else "publish")
         record_from_object(value, schema.unteachable(), settings)
     except StentorError as error:
         return str(error)
-    return "a field is not of the type that the schema says"
+    return problem

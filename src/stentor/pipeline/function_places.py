@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from stentor.encoding.columns import Float64, Int64
@@ -23,6 +22,7 @@ from stentor.errors import RecordError
 from stentor.language.wkt import read_polygon
 from stentor.model import Kind
 from stentor.pipeline.function_kernels import Booleans, points_in_circles, points_in_polygon
+from stentor.pipeline.function_literals import rows_by_text
 from stentor.wire.cells.arrays import cells_of
 from stentor.wire.cells.layout import unwrapped, validity
 from stentor.wire.cells.strings import is_string
@@ -113,10 +113,9 @@ def _in_boxes(place: _Numbers, boxes: Any) -> Booleans:
 def _in_polygons(place: _Numbers, texts: Any, plane: bool) -> Booleans:
     held = np.zeros(len(texts), np.bool_)
     by_polygon = np.empty(len(texts), np.bool_)
-    for text in texts.unique().drop_null().to_pylist():  # a literal: one
+    for text, rows in rows_by_text(texts):
         points_in_polygon(place.x, place.y, *_rings(text, plane), by_polygon)
-        is_text = pc.equal(texts, text).fill_null(False).to_numpy(zero_copy_only=False)
-        held |= by_polygon & is_text
+        held |= by_polygon & rows
     return held
 
 

@@ -4,7 +4,7 @@ A subscription's text then runs in `df.filter(text)` as it stands, and is true o
 What differs is Spark's:
 
 - An attribute that the frame has no column for is an error, not unknown; names are not
-  case-sensitive; names that are special in SQL stand in backquotes.
+  case-sensitive; the name `current_path` needs backquotes.
 - A comparison of different kinds (`price = 'abc'`) is an error where the text cannot be read as a
   number; Stentor refuses it when it is declared, and takes it as unknown otherwise.
 - NaN is the largest number; Stentor takes it as missing (`nanvl(price, NULL)` in Spark).

@@ -34,7 +34,7 @@ class Housekeeping:
             self._compact()
         if not is_building:
             self._commits.prune(self._settings.keep_manifests, through=manifest.batch)
-            remove_unused(self._path, self._commits, self._tables, spare=())
+            remove_unused(self._path, manifest, spare=())
 
     def close(self) -> None:
         """Wait for what still runs."""

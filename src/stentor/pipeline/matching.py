@@ -33,7 +33,7 @@ from stentor.pipeline.ranking import write_found
 from stentor.pipeline.rejections import Rejections
 from stentor.pipeline.replicas import ShardVersion, replica
 from stentor.pipeline.segments import Asked, open_asked
-from stentor.pipeline.table_files import TIME, write_file
+from stentor.pipeline.table_files import moments, write_file
 
 #: Deliveries that are gathered before a file is written.
 FILE_ROWS = 4_000_000
@@ -164,7 +164,7 @@ class _Task:
                 "change": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), ["matched"]),
                 "score": scores,
                 "seq": events.seq[place],
-                "time": pa.array(events.time[place]).cast(TIME),
+                "time": moments(events.time[place]),
             }
         )
         if self._step.top is not None and len(self._step.shards) > 1:
@@ -192,9 +192,9 @@ class _Task:
         if rows["attributes"].type.num_fields:
             table["attributes"] = rows["attributes"]
         table |= {
-            "until": pa.array(columns.until).cast(TIME),
+            "until": moments(columns.until),
             "seq": pa.array(columns.seq),
-            "time": pa.array(columns.time).cast(TIME),
+            "time": moments(columns.time),
         }
         self._files["events"].append(
             write_file(self._path, "events", pa.table(table), self._step.batch)

@@ -19,30 +19,24 @@ from stentor.pipeline.tables import DeltaTables
 def remove_orphans(path: Path, commits: Commits, tables: DeltaTables) -> None:
     """Remove what a crash has left in *path*; to be called before anything is written."""
     manifests = list(commits.since(-1))
+    tables.remove_orphans(manifests)
     _remove(
         *path.glob(f"manifests/.*{PARTIAL}"),
         *path.glob(f"tables/*/_delta_log/.*{PARTIAL}"),
         *path.glob("tables/*/_delta_log/*#*"),  # deltalake's own unfinished files
-        *tables.unused_files(manifests, at_start=True),
         *_folders(path, manifests[-1] if manifests else None, ()),
         *path.glob("work/*"),
     )
 
 
-def remove_unused(
-    path: Path, commits: Commits, tables: DeltaTables, *, spare: Collection[str]
-) -> None:
-    """Remove what the last manifest no longer needs, while the pipeline runs.
+def remove_unused(path: Path, last: Manifest, *, spare: Collection[str]) -> None:
+    """Remove the folders that the *last* manifest no longer names, between two batches.
 
-    *spare* are the names of bases, segments and live segments that are being written or were in
-    use a moment ago. Files of tables are kept for the tables' retention.
+    *spare* are the names of bases, segments and live segments that are being written or read
+    beside the batches; folders that are not complete yet stay anyway.
     """
-    manifests = list(commits.since(-1))
-    if manifests:
-        _remove(
-            *tables.unused_files(manifests, at_start=False),
-            *_folders(path, manifests[-1], spare),
-        )
+    folders = _folders(path, last, spare)
+    _remove(*(folder for folder in folders if not folder.name.endswith(PARTIAL)))
 
 
 def _folders(path: Path, last: Manifest | None, spare: Collection[str]) -> Iterator[Path]:

@@ -114,6 +114,11 @@ class Replica:
 _OPEN: OrderedDict[tuple[str, int], Replica] = OrderedDict()
 
 
+def forget() -> None:
+    """Close all replicas of this process."""
+    _OPEN.clear()
+
+
 def replica(version: ShardVersion) -> Replica:
     """This process's replica, brought to *version*.
 

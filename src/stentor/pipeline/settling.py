@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.engine.plan import Operation
-from stentor.model.time import NEVER
 from stentor.pipeline.changes import Changes, Settled, settle, share_of, sorted_changes
 from stentor.pipeline.commits import Segment, TableFile
 from stentor.pipeline.ordering import open_order
@@ -23,7 +22,7 @@ from stentor.pipeline.parts import open_changes, open_rows
 from stentor.pipeline.rejections import Rejections
 from stentor.pipeline.replicas import ShardVersion, replica
 from stentor.pipeline.segments import write_segment
-from stentor.pipeline.table_files import TIME, write_file
+from stentor.pipeline.table_files import moments, write_file
 
 
 class SettleReport(msgspec.Struct, frozen=True):
@@ -92,7 +91,6 @@ class Settling:
         rows = settled.accepted
         if not len(rows):
             return []
-        until = changes.until[rows]
         position = changes.position[rows]
         texts = [changes.texts[row] or None for row in rows.tolist()]
         table = pa.table(
@@ -102,9 +100,9 @@ class Settling:
                 "expression": pa.array(texts, pa.string()),
                 "longitude": pa.array(position[:, 0], from_pandas=True),
                 "latitude": pa.array(position[:, 1], from_pandas=True),
-                "until": pa.array(until, mask=until == NEVER).cast(TIME),
+                "until": moments(changes.until[rows]),
                 "seq": changes.ordered.seq[rows],
-                "time": pa.array(changes.ordered.time[rows]).cast(TIME),
+                "time": moments(changes.ordered.time[rows]),
             }
         )
         return [write_file(Path(self.path), "subscriptions", table, self.batch)]

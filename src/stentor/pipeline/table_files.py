@@ -14,7 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stentor.encoding.columns import Int64
 from stentor.index.folders import sync
+from stentor.model.time import BEGINNING, NEVER
 from stentor.pipeline.commits import TableFile
 from stentor.pipeline.failpoints import failpoint
 from stentor.pipeline.new_files import explaining, remove_quietly
@@ -78,6 +80,11 @@ def table_schemas(attributes: pa.StructType) -> dict[str, pa.Schema]:
     }
 
 
+def moments(micros: Int64) -> pa.Array:
+    """Microseconds as a column of times; null for `NEVER`, and before any time is known."""
+    return pa.array(micros, mask=(micros == NEVER) | (micros == BEGINNING)).cast(TIME)
+
+
 def table_folder(path: Path, table: str) -> Path:
     """Where the Delta table *table* of the pipeline *path* stands."""
     return path / "tables" / table
@@ -107,7 +114,7 @@ def merge_files(folder: Path, files: Sequence[TableFile]) -> TableFile:
     waiting: list[pa.Table] = []
     with parquet_writer(merged, schema, **_SMALL) as writer:
         for file in files:
-            waiting.append(pq.read_table(folder / file.name, partitioning=None))
+            waiting.append(pq.ParquetFile(folder / file.name).read())
             if sum(rows.num_rows for rows in waiting) >= _ROW_GROUP:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting.clear()

@@ -108,10 +108,10 @@ class BaseBuilder:
             raise self._failed.pop()
         return self._ready.pop()
 
-    def wait(self, seconds: float) -> None:
-        """Give what is being built some time to end."""
+    def wait(self) -> None:
+        """Let what is being built come to its end."""
         if self._thread is not None:
-            self._thread.join(seconds)
+            self._thread.join()
 
 
 def built(building: BaseBuilding, reports: Sequence[BaseReport]) -> NextBases:

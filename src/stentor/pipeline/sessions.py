@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyspark
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from stentor.errors import SettingsError
@@ -101,9 +102,11 @@ def _checked(active: SparkSession, master: str | None, given: dict[str, str]) ->
     if master is not None and master != context.master:
         raise _stop_first(f"runs on {context.master}, not on {master}")
     for key, value in given.items():
-        if active.conf.get(key, None) != value:
-            raise _stop_first(f"has {key} = {active.conf.get(key, None)}, not {value}")
-    if active.conf.get(_REUSE, "true") != "true":
+        current = _current(active, key)
+        is_ours = key == _JAVA_OPTIONS and current is not None and current.endswith(value)
+        if current != value and not is_ours:
+            raise _stop_first(f"has {key} = {current}, not {value}")
+    if _current(active, _REUSE) == "false":
         raise _stop_first(f"has {_REUSE} off: each batch would open the whole index again")
     python = shutil.which(context.pythonExec) or context.pythonExec
     is_chosen = "PYSPARK_PYTHON" in os.environ
@@ -114,6 +117,14 @@ def _checked(active: SparkSession, master: str | None, given: dict[str, str]) ->
             stacklevel=3,
         )
     return active
+
+
+def _current(active: SparkSession, key: str) -> str | None:
+    """The setting *key*, be it Spark's own default; None where it has none."""
+    try:
+        return active.conf.get(key)
+    except PySparkException:
+        return None
 
 
 def _stop_first(problem: str) -> SettingsError:

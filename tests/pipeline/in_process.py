@@ -1,0 +1,121 @@
+"""A stream without Spark: the same steps and the same commits, run in this process."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pyarrow as pa
+
+from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
+from stentor.pipeline import replicas
+from stentor.pipeline.batch_loop import BatchLoop
+from stentor.pipeline.commits import Commits
+from stentor.pipeline.folder_lock import hold
+from stentor.pipeline.housekeeping import Housekeeping
+from stentor.pipeline.settings import StreamSettings
+from stentor.pipeline.table_files import table_schemas
+from stentor.pipeline.tables import DeltaTables
+from stentor.testing import grid
+from stentor.wire.records import record_to_dict
+from stentor.wire.table_writers import events_to_table
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+
+class InProcess:
+    """Runs every task here and now; a batch is a list of partitions, Arrow tables each."""
+
+    slots = 2
+    query = "a query"
+
+    def read(self, records, step):
+        return [step.read(number, iter(part.to_batches())) for number, part in enumerate(records)]
+
+    def run(self, step, tasks, report):
+        step = copy.deepcopy(step)
+        return [step.task(number) for number in range(tasks)]
+
+
+def canonical(records):
+    """*records* of the model, in their order, as frames make them of any DataFrame."""
+    events = [one.event for one in records if isinstance(one, Publish)]
+    table = events_to_table(events, grid.schema())
+    names = [name for name in table.column_names if name in grid.KINDS]
+    rows = [record_to_dict(one) for one in records]
+    place = iter(range(len(events)))
+    taken = [next(place) if isinstance(one, Publish) else None for one in records]
+    attributes = pa.StructArray.from_arrays(
+        [table[name].combine_chunks().take(pa.array(taken, pa.int64())) for name in names], names=names
+    )
+    return pa.table(
+        {
+            "op": pa.array([row["op"] for row in rows], pa.string()),
+            "id": pa.array([row["id"] for row in rows], pa.string()),
+            "order": pa.array(range(len(rows)), pa.int64()),
+            "time": pa.array([one.time for one in records], pa.int64()).cast(_TIME),
+            "until": pa.array([_until(one) for one in records], pa.int64()).cast(_TIME),
+            "weights": pa.array(
+                [list(row["weights"].items()) if row.get("weights") else None for row in rows],
+                pa.map_(pa.string(), pa.float64()),
+            ),
+            "expression": pa.array([row.get("expression") for row in rows], pa.string()),
+            "at": pa.array([row.get("at") for row in rows], pa.list_(pa.float64())),
+            "attributes": attributes,
+            "source": pa.array(["a test"] * len(rows), pa.string()),
+            "offset": pa.array(range(len(rows)), pa.int64()),
+            "problem": pa.nulls(len(rows), pa.string()),
+            "raw": pa.nulls(len(rows), pa.string()),
+            "batch_time": pa.array([0] * len(rows), pa.int64()).cast(_TIME),
+        }
+    )
+
+
+def _until(record):
+    match record:
+        case Publish(event):
+            return event.until
+        case Subscribe(subscription):
+            return subscription.until
+        case Move() | Unsubscribe():
+            return None
+
+
+class Stream:
+    """A stream over a folder, which can be stopped and started again at any time."""
+
+    def __init__(self, path: Path, attributes, **settings) -> None:
+        self._path = path.resolve()
+        self._attributes = attributes
+        self._settings = StreamSettings(has_order=True, has_time=True, **settings)
+        self.progress = []
+        for folder in ("bases", "segments", "live", "work"):
+            (self._path / folder).mkdir(parents=True, exist_ok=True)
+        self.start()
+
+    def start(self) -> None:
+        replicas.forget()
+        self._lock = hold(self._path)
+        tables = DeltaTables(self._path, table_schemas(self._attributes))
+        self._housekeeping = Housekeeping(self._path, tables, self._settings)
+        self._housekeeping.recover()
+        self.loop = BatchLoop(
+            InProcess(),
+            self._path,
+            grid.schema(),
+            self._settings,
+            self._housekeeping,
+            {},
+            [self.progress.append],
+        )
+        last = Commits(self._path).last()
+        self._next = 0 if last is None else last.batch + 1
+
+    def stop(self) -> None:
+        self.loop.close()
+        self._housekeeping.close()
+        self._lock.release()
+
+    def batch(self, partitions) -> None:
+        self.loop(partitions, self._next)
+        self._next += 1

@@ -1,0 +1,42 @@
+"""The tables as a Spark user reads them."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stentor.errors import FolderError, SettingsError
+from stentor.pipeline import tables
+from stentor.pipeline.table_files import TABLES, write_file
+from stentor.pipeline.tables import DeltaTables
+from tests.programs.commit_batches import SCHEMAS, new_manifest, rows, write_batch
+
+
+def test_spark_reads_what_is_committed_and_nothing_else(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "a {folder}, with * and ?"
+    opened = DeltaTables(path, SCHEMAS)
+    types = {table: tables.read(spark, path, table).schema for table in TABLES}
+    assert tables.read(spark, path, "events").collect() == []
+    for batch in range(3):
+        opened.roll_forward([new_manifest(batch, files=write_batch(path, batch))])
+    opened.compact(limit=3)
+    write_file(path, "events", rows("events", 0, 5), 3)  # not committed
+    assert {table: tables.read(spark, path, table).schema for table in TABLES} == types
+    assert tables.read(spark, str(path), "rejected").count() == 20
+    events = tables.read(spark, path, "events").orderBy("seq")
+    assert events.select("seq", "batch", "attributes.price").collect() == [
+        (n, n // 20, float(n)) for n in range(60)
+    ]
+    first = events.selectExpr("unix_micros(time) AS time", "id").first()
+    assert first == (0, "0")
+
+
+def test_an_unknown_table_and_a_folder_that_is_no_pipeline_are_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingsError, match=r"no table 'matches'; a pipeline has deliveries, "):
+        tables.read(spark, tmp_path, "matches")
+    with pytest.raises(FolderError, match=r"has no table 'events', so it is no pipeline"):
+        tables.read(spark, tmp_path, "events")
