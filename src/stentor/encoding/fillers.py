@@ -82,10 +82,10 @@ def fill_span(predicates: Sequence[Comparison | Between], rows: Rows) -> Filled:
             value = rows.number(float_of(constant))
             odd |= ~np.isfinite(value)
             if operator in ("=", ">=", ">"):
-                bound = np.nextafter(value, math.inf) if operator == ">" else value
+                bound = _next(value, math.inf) if operator == ">" else value
                 np.maximum(low, bound, out=low)
             if operator in ("=", "<=", "<"):
-                bound = np.nextafter(value, -math.inf) if operator == "<" else value
+                bound = _next(value, -math.inf) if operator == "<" else value
                 np.minimum(high, bound, out=high)
     return _filled(SPAN, low, high, odd | (low > high))
 
@@ -111,12 +111,18 @@ def fill_number_list(constants: Sequence[Constant], rows: Rows) -> Filled:
     return filled
 
 
+def _next(values: Float64, towards: float) -> Float64:
+    """The doubles beside *values*; beyond the largest come the infinities."""
+    with np.errstate(over="ignore"):
+        return np.nextafter(values, towards)
+
+
 def fill_gaps(constants: Sequence[Constant], rows: Rows) -> Filled:
     """`!=` and `NOT IN` on numbers: the intervals between them."""
     values, odd = _sorted_numbers(constants, rows)
     ends = np.full((rows.count, 1), math.inf)
-    low = np.hstack([-ends, np.nextafter(values, math.inf)])
-    high = np.hstack([np.nextafter(values, -math.inf), ends])
+    low = np.hstack([-ends, _next(values, math.inf)])
+    high = np.hstack([_next(values, -math.inf), ends])
     filled = _unbounded(SPANS, rows.count, odd | (low > high).any(axis=1))
     filled.pair_low, filled.pair_high = low, high
     return filled

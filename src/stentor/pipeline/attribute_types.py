@@ -22,6 +22,7 @@ from stentor.errors import SettingsError
 from stentor.model import Kind, Schema
 from stentor.pipeline.column_times import is_number
 from stentor.pipeline.column_values import NUMBER_RANGE, POINT, TIME_RANGE, is_range
+from stentor.pipeline.source_settings import RANGE
 
 _PAIRS: Final = ({"x", "y"}, {"lon", "lat"}, {"longitude", "latitude"})
 _EXPECTED: Final = (
@@ -29,8 +30,6 @@ _EXPECTED: Final = (
     "range (struct<low, high>)"
 )
 
-#: After "number" or "timestamp": of an attribute whose values may be ranges.
-RANGE: Final = " range"
 _TYPES: Final[dict[str, T.DataType]] = {
     Kind.NUMBER: T.DoubleType(),
     Kind.STRING: T.StringType(),
@@ -151,6 +150,14 @@ def types_of_kinds(kinds: Mapping[str, str]) -> T.StructType:
     """
     Schema.declare({name: kind.removesuffix(RANGE) for name, kind in kinds.items()})
     return T.StructType([T.StructField(name, _TYPES[kind]) for name, kind in kinds.items()])
+
+
+def kinds_of_types(types: T.StructType) -> dict[str, str]:
+    """The kinds of attributes of these *types*, from which `types_of_kinds` makes types again."""
+    return {
+        one.name: f"{kind_of_type(one.dataType)}{RANGE if is_range(one.dataType) else ''}"
+        for one in types.fields
+    }
 
 
 def nullable(of: T.DataType) -> T.DataType:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
@@ -67,30 +68,27 @@ def match(
     when the result is read, or are left out (*rejected*: "raise" or "ignore"). *scratch* is a
     folder that driver and workers see; what is put there goes when the session's process ends.
 
-    Cost: the index is built anew for each action; build a snapshot where there are several.
+    Cost: each action encodes the subscriptions, and builds their index unless an earlier one found
+    the same; build a snapshot where there are many or they are asked often.
     """
     check_policy(rejected)
     if top is not None and (type(top) is not int or top < 1):
         raise SettingsError(f"top is {top!r}; expected a whole number of at least 1, or None")
     check_frame(events, "events")
-    if (subscriptions is None) == (snapshot is None):
-        raise SettingsError("match takes subscriptions or a snapshot of them, one of the two")
-    if subscriptions is None:
+    step = MatchEvents((), "", top, rejected, limits)
+    if snapshot is not None and subscriptions is None:
         if index != AUTO or schema is not None:
             raise SettingsError("a snapshot has the index and the schema that it was built with")
-        found = snapshot if isinstance(snapshot, Snapshot) else _snapshot_at(snapshot or "")
-        check_events(events, id, found.schema, found.mentioned)
-        attributes = sorted(found.mentioned)
-        folders = tuple(str(found.path / name) for name in found.shards)
-        asked = events.select(*event_columns(events, id, attributes, lambda _, column: column))
-        return _matched(asked, MatchEvents(folders, "", top, rejected, limits))
+        path = snapshot.path if isinstance(snapshot, Snapshot) else Path(snapshot).resolve()
+        return _match_snapshot(events, id, read_snapshot(path), step)
+    if subscriptions is None or snapshot is not None:
+        raise SettingsError("match takes subscriptions or a snapshot of them, one of the two")
     index_class(index)
-    closed = schema_from(schema, events)
-    attributes = list(closed)
-    check_events(events, id, closed, attributes)
+    closed = schema_from(schema, events, id)
+    check_events(events, id, closed, list(closed))
     folder = str(new_scratch(events.sparkSession, scratch))
     encode = EncodeSubscriptions(closed.to_dict(), folder, 1, limits)
-    build = BuildOne(Builder(closed.to_dict(), index, folder), tuple(attributes), rejected)
+    build = BuildOne(Builder(closed.to_dict(), index, folder), tuple(closed), rejected)
     building = (
         subscription_columns(subscriptions)
         .mapInArrow(encode, ENCODED)
@@ -98,6 +96,21 @@ def match(
         .mapInArrow(build, BUILT_ONE)
         .select(F.struct("*"))
     )
+    return _match_built(events, id, list(closed), building, replace(step, scratch=folder))
+
+
+def _match_snapshot(events: DataFrame, id: str, snapshot: Snapshot, step: MatchEvents) -> DataFrame:
+    """Only what is mentioned is selected: that is known beforehand."""
+    check_events(events, id, snapshot.schema, snapshot.mentioned)
+    asked = event_columns(events, id, sorted(snapshot.mentioned), lambda _, column: column)
+    folders = tuple(str(snapshot.path / name) for name in snapshot.shards)
+    return _matched(events.select(*asked), replace(step, shards=folders))
+
+
+def _match_built(
+    events: DataFrame, id: str, attributes: list[str], building: DataFrame, step: MatchEvents
+) -> DataFrame:
+    """What is not mentioned is null: that turns out when the one row of *building* is there."""
     built = F.col(_BUILT)
     run, mentioned, problem = (built[name] for name in (RUN, "mentioned", "problem"))
     checked_run = F.when(problem.isNull(), run).otherwise(F.raise_error(problem))
@@ -105,10 +118,9 @@ def match(
     def where_mentioned(name: str, column: Column) -> Column:
         return F.when(mentioned[attributes.index(name)], column)
 
-    asked = events.withColumn(_BUILT, building.scalar()).select(
-        checked_run.alias(RUN), *event_columns(events, id, attributes, where_mentioned)
-    )
-    return _matched(asked, MatchEvents((), folder, top, rejected, limits))
+    asked = event_columns(events, id, attributes, where_mentioned)
+    with_built = events.withColumn(_BUILT, building.scalar())
+    return _matched(with_built.select(checked_run.alias(RUN), *asked), step)
 
 
 def _matched(events: DataFrame, step: MatchEvents) -> DataFrame:
@@ -152,17 +164,15 @@ def build_snapshot(
         built = spark.range(0, shards, 1, shards).mapInArrow(build, BUILT).collect()
         repeated = sum((Rejects(row.rejected, tuple(row.told)) for row in built), Rejects())
         repeated.check(rejected, "subscriptions")
-        shutil.rmtree(parts, ignore_errors=True)
+        names = sorted(row.shard for row in built)
+        for left in (one for one in fresh.iterdir() if one.name not in names):
+            shutil.rmtree(left, ignore_errors=True)  # the parts, and what was tried in vain
         write_manifest(
             fresh,
             closed,
-            sorted(row.shard for row in built),
+            names,
             {name for row in built for name in row.mentioned},
             count=sum(row["count"] for row in built),
             rejected=encoded.rejects.count + repeated.count,
         )
     return read_snapshot(path)
-
-
-def _snapshot_at(path: StrPath) -> Snapshot:
-    return read_snapshot(Path(path).resolve())

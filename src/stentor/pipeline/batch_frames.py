@@ -29,7 +29,9 @@ _SUBSCRIPTION = ("id", "expression", "at", "until")
 _EVENT = ("time", "weights", "op")  # beside the id; `until` is for live events
 
 
-def schema_from(given: SchemaLike | None, events: DataFrame | None = None) -> Schema:
+def schema_from(
+    given: SchemaLike | None, events: DataFrame | None = None, id: str = "id"
+) -> Schema:
     """The closed schema that *given* stands for; without it, that of *events*."""
     if isinstance(given, Schema):
         return Schema.declare({name: _known(given, name) for name in given}, plane=given.plane)
@@ -41,7 +43,7 @@ def schema_from(given: SchemaLike | None, events: DataFrame | None = None) -> Sc
             'say what the attributes are: schema={"price": "number", "loc": "point"}, or '
             "schema=events, a DataFrame that has them"
         )
-    types = attribute_columns(frame, "events", DEFAULT_COLUMNS)
+    types = attribute_columns(frame, "events", _columns(frame, id))
     usable, _ = usable_types(types, "the events")  # what no expression can ask of does not matter
     return Schema.declare({name: kind_of_type(of) or Kind.STRING for name, of in usable.items()})
 

@@ -2,7 +2,8 @@
 
 What `stentor.model.time.instant` reads is read alike, whatever the session's time zone: a timestamp
 that names no zone is UTC. One thing is narrower: a zone is an offset of at most 18 hours, Z, UTC,
-GMT or a name with a slash like Europe/Oslo; about the other names Java and Python disagree.
+GMT or a name with a slash like Europe/Oslo; about the other names Java and Python disagree. What
+named zones were before 1970, each takes from tables of its own.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from stentor.model.time import LATEST
 
 _LATEST_SECOND: Final = LATEST // 1_000_000
 _DATE: Final = r"\d{4}-\d{1,2}-\d{1,2}"
-_CLOCK: Final = r"\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d{1,6}0{0,3})?)?"
+_CLOCK: Final = r"(\d{1,2}:\d{1,2})(:\d{1,2}(?:\.\d{1,6}0{0,3})?)?"
 _OFFSET: Final = r"[+-]\d{1,2}|[+-]\d{2}:?\d{2}(?::?\d{2})?"
 _ZONE: Final = rf"Z|UTC|GMT|{_OFFSET}|[A-Za-z][A-Za-z0-9_+-]*/[A-Za-z0-9_+/-]+"
-#: Date, clock and zone.
-_TEXT: Final = rf"^\s*({_DATE})(?:[T ]({_CLOCK}))? ?({_ZONE})?\s*$"
+#: Date, hour and minute, second, zone.
+_TEXT: Final = rf"^\s*({_DATE})(?:[T ]{_CLOCK})? ?({_ZONE})?\s*$"
 _FOUR_DIGITS: Final = r"^([+-]\d{2})(\d{2})(\d{2})?$"
 
 #: What can be a time, for messages.
@@ -76,14 +77,15 @@ def quoted(column: Column, width: int = 60) -> Column:
 
 
 def _read_text(column: Column, field: str) -> Read:
-    date, clock, zone = (F.regexp_extract(column, _TEXT, group) for group in (1, 2, 3))
-    # Spark wants the colons of an offset.
+    date, clock, second, zone = (F.regexp_extract(column, _TEXT, group) for group in range(1, 5))
+    # Spark wants seconds before a zone, and the colons of an offset.
     offset = F.regexp_replace(zone, _FOUR_DIGITS, "$1:$2:$3")
     offset = F.regexp_replace(offset, ":$", "")
     whole = F.concat(
         date,
         F.lit(" "),
-        F.when(clock == "", "00:00:00").otherwise(clock),
+        F.when(clock == "", "00:00").otherwise(clock),
+        F.when(second == "", ":00").otherwise(second),
         F.when(zone == "", "Z").otherwise(offset),
     )
     value = F.when(date != "", whole.try_cast("timestamp"))

@@ -29,7 +29,8 @@ _PLACE_OBJECT: Final = "type string, coordinates array<double>, " + ", ".join(
 #: A double holds every integer below this one.
 _EXACT: Final = float(2**53)
 _NOT_A_DOUBLE: Final = (
-    " is an integer that a double cannot hold; send it as a string, or round it yourself"
+    " is an integer that a double cannot hold, or beyond 64 bits; send it as a string, or round it "
+    "yourself"
 )
 
 
@@ -67,8 +68,8 @@ def read_range(given: Column, of: T.DataType, wanted: T.StructType) -> Column:
 def read_integer(given: Column, field: str) -> Read:
     """Integers as doubles, and which of them would be rounded."""
     value = given.cast("double")
-    rounded = value.try_cast("decimal(38,0)") != given
-    return Read(value, problem_where(rounded, field, given.cast("string"), _NOT_A_DOUBLE))
+    problem = problem_where(_is_rounded(value, given), field, given.cast("string"), _NOT_A_DOUBLE)
+    return Read(value, F.when(F.abs(value) >= _EXACT, problem))
 
 
 def number_of_text(text: Column, field: str) -> Read:
@@ -81,9 +82,7 @@ def number_of_text(text: Column, field: str) -> Read:
 
 def rounding_problem(value: Column, text: Column, field: str) -> Column:
     """What is wrong with a double whose *text* spells an integer that it cannot hold."""
-    integer = text.try_cast("decimal(38,0)")
-    is_rounded = F.coalesce(integer != value.try_cast("decimal(38,0)"), F.lit(True))
-    bad = text.rlike(r"^\s*[+-]?\d+\s*$") & is_rounded
+    bad = text.rlike(r"^\s*[+-]?\d+\s*$") & _is_rounded(value, text.try_cast("bigint"))
     # Nested, so that the text is looked at in the few rows that need it.
     return F.when(F.abs(value) >= _EXACT, problem_where(bad, field, text, _NOT_A_DOUBLE))
 
@@ -182,3 +181,8 @@ def _geojson_point(given: Column, field: str) -> Read:
 
 def _altitude_off(place: Column) -> Column:
     return F.when(F.size(place) == 3, F.slice(place, 1, 2)).otherwise(place)
+
+
+def _is_rounded(value: Column, integer: Column) -> Column:
+    """Whether *value*, a double, is another number than *integer*, or than any of 64 bits."""
+    return F.coalesce(value.try_cast("bigint") != integer, F.lit(True))

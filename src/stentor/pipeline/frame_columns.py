@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final, Literal
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -15,9 +14,21 @@ from stentor.errors import SettingsError
 from stentor.model import Kind
 from stentor.pipeline.attribute_types import kind_of_type
 from stentor.pipeline.column_times import TIMES, can_be_time, is_number
+from stentor.pipeline.source_settings import DEFAULT_COLUMNS, Columns, What
 from stentor.wire.events import NESTED, RESERVED
 
-What = Literal["events", "changes", "records"]
+__all__ = [
+    "DEFAULT_COLUMNS",
+    "FIELDS",
+    "Columns",
+    "Origin",
+    "What",
+    "attribute_columns",
+    "check_columns",
+    "column_of",
+    "is_nested",
+    "types_of",
+]
 
 #: The fields that a frame may have as columns of their own; every other column is an attribute.
 FIELDS: Final[dict[What, tuple[str, ...]]] = {
@@ -40,32 +51,6 @@ class Origin:
     PROBLEM: Final = "_stentor_problem"
     RAW: Final = "_stentor_raw"
     ALL: Final = (SOURCE, OFFSET, PROBLEM, RAW)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """What a frame calls the fields of a record; `order` and `time` count only where named."""
-
-    id: str = "id"
-    order: str | None = None
-    time: str | None = None
-    until: str = "until"
-    weights: str = "weights"
-    op: str = "op"
-    expression: str = "expression"
-    at: str = "at"
-
-    def of(self, field: str) -> str | None:
-        """The column that holds *field*; None where none is named."""
-        name: str | None = getattr(self, field)
-        return name
-
-    def is_named(self, field: str) -> bool:
-        """Whether somebody chose the column's name, so that it must be there."""
-        return self.of(field) != getattr(DEFAULT_COLUMNS, field)
-
-
-DEFAULT_COLUMNS: Final = Columns()
 
 
 def column_of(name: str) -> Column:

@@ -82,8 +82,8 @@ class Replica:
         return self.state
 
     def _is_new(self, segment: Segment) -> bool:
-        """Whether it is another part of the batch that was applied last."""
-        return segment.first == self.batch and segment.name not in self._last
+        """Whether it is another share of the batch that was applied last, not its folded form."""
+        return not segment.tier and segment.name not in self._last
 
     def _apply(self, path: Path, segment: Segment) -> None:
         if segment.last > self.batch:
