@@ -250,15 +250,15 @@ def assert_stops(monkeypatch, capsys, arguments, message, code):
     assert "Traceback" not in shown
 
 
-def test_the_demo_shows_an_afternoon(folder):
-    result = run("demo", "--people", "60", "--events", "30")
+def test_the_demo_of_one_engine_shows_an_afternoon(folder):
+    result = run("demo", "--embedded", "--people", "60", "--events", "30")
     for part in ("The afternoon", "Rejected, and why", "stentor-demo.png"):
         assert part in result.stdout
     assert (folder / "stentor-demo.png").stat().st_size > 1000
 
 
 def test_help_teaches_each_command():
-    for command in ("match", "explain", "check", "bench", "demo"):
+    for command in ("match", "stream", "explain", "check", "bench", "demo"):
         assert "stentor" in run(command, "--help").stdout or command == "demo"
     assert "Exit codes" in run("--help").stdout
     assert run("--version").stdout.startswith("stentor ")

@@ -1,9 +1,7 @@
 """The Delta tables: rolled forward once, whatever crashed; compacted, tidied, read by anything."""
 
 import contextlib
-import json
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -28,6 +26,7 @@ from stentor.pipeline.table_files import TABLES, table_folder, table_schemas, wr
 from stentor.pipeline.tables import DeltaTables
 from tests.programs import commit_batches
 from tests.programs.commit_batches import BATCHES, SCHEMAS, new_manifest, rows, write_batch
+from tests.programs.killed_runs import killed_runs
 
 # Those before belong to the batch itself.
 OWN_FAILPOINTS = FAILPOINTS[FAILPOINTS.index("table-created") :]
@@ -95,16 +94,7 @@ def crashed(
 ) -> dict[tuple[str, ...], tuple[Path, list[bool]]]:
     """For each of KILLS the folder, and which of the runs in it were killed."""
     folders = [tmp_path_factory.mktemp("crashed") for _ in KILLS]
-    lines = [" ".join([str(path), *kills]) for path, kills in zip(folders, KILLS, strict=True)]
-    done = subprocess.run(
-        [sys.executable, commit_batches.__file__],
-        input="\n".join(lines),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not done.returncode, done.stderr
-    killed = [json.loads(line) for line in done.stdout.splitlines()]
+    killed = killed_runs("tests.programs.commit_batches", zip(folders, KILLS, strict=True))
     return dict(zip(KILLS, zip(folders, killed, strict=True), strict=True))
 
 

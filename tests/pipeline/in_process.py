@@ -96,7 +96,8 @@ class Stream:
     def start(self) -> None:
         replicas.forget()
         self._lock = hold(self._path)
-        tables = DeltaTables(self._path, table_schemas(self._attributes))
+        schemas = table_schemas(self._attributes)
+        tables = DeltaTables(self._path, schemas, retention=self._settings.retention)
         self._housekeeping = Housekeeping(self._path, tables, self._settings)
         self._housekeeping.recover()
         self.loop = BatchLoop(
@@ -109,7 +110,7 @@ class Stream:
             [self.progress.append],
         )
         last = Commits(self._path).last()
-        self._next = 0 if last is None else last.batch + 1
+        self.next = 0 if last is None else last.batch + 1
 
     def stop(self) -> None:
         self.loop.close()
@@ -117,5 +118,5 @@ class Stream:
         self._lock.release()
 
     def batch(self, partitions) -> None:
-        self.loop(partitions, self._next)
-        self._next += 1
+        self.loop(partitions, self.next)
+        self.next += 1

@@ -1,28 +1,17 @@
-"""Commit five batches in a folder, killed at failpoints and started again until they are done.
+"""Commit five batches in a folder, killed as `killed_runs` says."""
 
-Reads lines from its input, each a folder and failpoints to be killed at, one run after the other
-(`/tmp/x manifest-linked unused-removed:2`), and then runs to the end in that folder. Writes for
-each line which of the runs were killed. Each run is a fork of this process, so that the imports
-are paid once.
-"""
-
-import importlib
-import json
-import os
-import signal
-import sys
 import uuid
 from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 
-from stentor.pipeline import failpoints
 from stentor.pipeline.commits import Commits, Manifest, Segment, TableFile
 from stentor.pipeline.folder_lock import hold
 from stentor.pipeline.removal import remove_orphans, remove_unused
 from stentor.pipeline.table_files import TABLES, table_schemas, write_file
 from stentor.pipeline.tables import DeltaTables
+from tests.programs.killed_runs import serve
 
 BATCHES = 5
 SCHEMAS = table_schemas(pa.struct([("price", pa.float64())]))
@@ -81,25 +70,6 @@ def run(path: Path) -> None:
                 commits.prune(2, through=batch)
 
 
-def forked(path: Path, failpoint: str) -> bool:
-    """Run in a child process; whether it was killed."""
-    child = os.fork()
-    if not child:
-        os.environ["STENTOR_FAILPOINT"] = failpoint
-        importlib.reload(failpoints)
-        os.fsync = lambda _: None  # a kill loses nothing that was written
-        run(path)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return os.WTERMSIG(status) == signal.SIGKILL
-    if status:
-        raise SystemExit(f"a run in {path} failed")
-    return False
-
-
 if __name__ == "__main__":
     rows("events", 0, 1)  # for what Arrow imports when it is first used
-    for line in sys.stdin:
-        folder, *points = line.split()
-        print(json.dumps([forked(Path(folder), point) for point in [*points, ""]]), flush=True)
+    serve(run)

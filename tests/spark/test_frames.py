@@ -265,6 +265,15 @@ def test_one_error_names_all_wrong_columns_before_anything_runs(
         assert part in line
 
 
+def test_names_that_spark_takes_for_one_are_refused(spark: SparkSession) -> None:
+    df = spark.sql("SELECT 1 AS id, 2 AS price, 3 AS Price")
+    with pytest.raises(SettingsError, match="cannot tell the columns 'price' and 'Price' apart"):
+        canonical_events(df)
+    df = spark.sql("SELECT 1 AS id, named_struct('a', 1, 'A', 2) AS attributes")
+    with pytest.raises(SettingsError, match=r"spark\.sql\.caseSensitive"):
+        canonical_events(df)
+
+
 def test_a_column_that_was_named_must_be_there(spark: SparkSession) -> None:
     df = spark.sql("SELECT 1 AS id, 2 AS price")
     with pytest.raises(SettingsError, match="no column 'ends', which holds the until"):

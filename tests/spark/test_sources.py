@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from deltalake import write_deltalake
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from stentor.errors import SettingsError, StentorError
-from stentor.model import Schema
+from stentor.model import Range, Schema
+from stentor.model.record import Publish
+from stentor.model.value import Constant
 from stentor.pipeline.frames import canonical, reason_for
 from stentor.pipeline.source_settings import RANGE, Columns, Source
 from stentor.pipeline.sources import explained, open_source
@@ -97,6 +100,19 @@ def from_wire(text: str) -> Any:
         return None
 
 
+def simple(record: Any) -> Any:
+    """*record* with single values for ranges of one: no expression tells them apart."""
+    if not isinstance(record, Publish):
+        return record
+    values = {
+        name: Constant(value.kind, value.low)
+        if isinstance(value, Range) and value.low == value.high
+        else value
+        for name, value in record.event.attributes.items()
+    }
+    return replace(record, event=replace(record.event, attributes=values))
+
+
 def test_json_lines_mean_what_they_mean_without_spark(spark: SparkSession, tmp_path: Path) -> None:
     texts = json_texts()
     (tmp_path / "a.jsonl").write_text("\n".join(["", *texts, " "]), "utf-8")
@@ -109,7 +125,7 @@ def test_json_lines_mean_what_they_mean_without_spark(spark: SparkSession, tmp_p
     problems = table["problem"].to_pylist()
     for text, problem, record in zip(texts, problems, read, strict=True):
         found = None if problem or isinstance(record, Rejected) else record
-        assert found == from_wire(text), (text, problem, record)
+        assert simple(found) == simple(from_wire(text)), (text, problem, record)
 
 
 def test_a_bad_line_has_its_reason_its_text_and_its_file(

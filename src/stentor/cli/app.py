@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from stentor.cli import bench, check, demo, explain, match
+from stentor.cli import bench, check, demo, explain, match, stream
 from stentor.cli.exits import UNUSABLE, WRONG_USAGE
 from stentor.errors import SettingsError, StentorError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 
 app.command("match")(match.command)
+app.command("stream")(stream.command)
 app.command("explain")(explain.command)
 app.command("check")(check.command)
 app.command("bench")(bench.command)
@@ -51,9 +52,9 @@ def _options(
 
 def run() -> None:
     """Run the command line and exit."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a plain locale has no ✓
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, TextIOWrapper):
+            output.reconfigure(errors="replace")  # a plain locale has no ✓
     try:
         app()
     except SettingsError as error:

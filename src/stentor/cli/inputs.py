@@ -22,7 +22,7 @@ from stentor.wire.records import Op
 from stentor.wire.rejected import Rejected
 
 SubscriptionsOption = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         "--subscriptions",
         "-s",

@@ -23,11 +23,13 @@ from stentor.cli.inputs import (
     feed,
     read_schema,
 )
+from stentor.cli.match_spark import SparkMatch
 from stentor.cli.rejects import RejectedFile, shown_place
 from stentor.cli.screen import progress, replacing, size_of, summarise
+from stentor.cli.spark import MasterOption
 from stentor.engine import Engine
 from stentor.engine.report import Report
-from stentor.errors import SettingsError
+from stentor.errors import RecordError, SettingsError
 from stentor.wire.files import is_parquet, open_tables
 from stentor.wire.frames import row_text
 from stentor.wire.rejected import Rejected
@@ -37,8 +39,8 @@ SUFFIXES: Final = (".parquet", ".jsonl", ".ndjson", ".json")
 
 
 def command(
-    subscriptions: SubscriptionsOption,
     events: EventsOption,
+    subscriptions: SubscriptionsOption = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="`.parquet` or `.jsonl`; standard output if not given."),
@@ -55,6 +57,22 @@ def command(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first bad record (exit code 1).")
     ] = False,
+    spark: Annotated[
+        bool,
+        typer.Option(
+            "--spark",
+            help="As a Spark job, over files or folders of Parquet, JSON lines or CSV; --out "
+            "becomes a folder, and bad rows are counted, not kept (`stentor check` lists them).",
+        ),
+    ] = False,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --spark: the index in a folder, kept there if --subscriptions are given, "
+            "else taken from there."
+        ),
+    ] = None,
+    master: MasterOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Match the events of a file with the subscriptions of another.
@@ -64,6 +82,28 @@ def command(
 
         stentor match -s subscriptions.jsonl -e events.jsonl -o matches.parquet
     """
+    if spark:
+        _check_out(out)
+        asked = SparkMatch(
+            events=events,
+            subscriptions=subscriptions,
+            snapshot=snapshot,
+            out=_file(out),
+            top=top,
+            index=index,
+            schema=schema,
+            strict=strict,
+            master=master,
+        )
+        try:
+            counts = asked.run()
+        except RecordError as error:
+            print(f"stentor: {error}", file=sys.stderr)
+            raise typer.Exit(NO) from None
+        summarise(counts, as_json=as_json, to_output=_file(out) is not None)
+        return
+    if subscriptions is None:
+        raise SettingsError("give --subscriptions; only with --spark a --snapshot serves as well")
     start = perf_counter()
     _check_output(out, [subscriptions, events])
     _check_output(rejected, [subscriptions, events])
@@ -83,7 +123,7 @@ def command(
             never += len(report.never)
         stack.enter_context(writer)
         count = _match(engine, events, writer, top, on_rejected)
-    counts: dict[str, Any] = {
+    counts = {
         "subscriptions": len(engine),
         "events": count,
         "matches": writer.count,
@@ -131,6 +171,17 @@ def _published(
             yield report, table.num_rows - report.rejected.num_rows
 
 
+def _file(out: Path | None) -> Path | None:
+    """Where matches go; None for standard output."""
+    return None if out is None or str(out) == "-" else out
+
+
+def _check_out(out: Path | None) -> None:
+    file = _file(out)
+    if file is not None and file.suffix not in SUFFIXES:
+        raise SettingsError(f"--out is {out}; its name ends with one of {' '.join(SUFFIXES)}")
+
+
 def _check_output(path: Path | None, inputs: list[Path]) -> None:
     """Refuse to write over what is being read."""
     if (
@@ -149,9 +200,8 @@ class MatchWriter:
 
     def __init__(self, path: Path | None, *, scored: bool) -> None:
         self.count = 0
-        self._path = None if path is None or str(path) == "-" else path
-        if self._path is not None and self._path.suffix not in SUFFIXES:
-            raise SettingsError(f"--out is {path}; its name ends with one of {' '.join(SUFFIXES)}")
+        _check_out(path)
+        self._path = _file(path)
         self._scored = scored
         self._stack = ExitStack()
         self._lines: TextIO = sys.stdout

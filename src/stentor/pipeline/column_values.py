@@ -111,22 +111,27 @@ def point_of_text(text: Column, field: str) -> Read:
 def range_of_text(text: Column, wanted: T.StructType, field: str) -> Read:
     """The ranges that *text* spells: the JSON of {low, high}, or of one value."""
     is_time = isinstance(wanted.fields[0].dataType, T.TimestampType)
-    ends = F.from_json(text, "low string, high string")
     is_object = F.startswith(F.ltrim(text), F.lit("{"))
-    reads = []
-    for end in ("low", "high"):
-        one = F.when(is_object, ends.getField(end)).otherwise(F.btrim(text, F.lit('"')))
-        reads.append(
-            read_time(one, T.StringType(), field) if is_time else number_of_text(one, field)
-        )
-    low, high = reads
-    value = F.struct(low.value.alias("low"), high.value.alias("high")).cast(wanted)
-    both = low.value.isNotNull() & high.value.isNotNull()
-    bad = text.isNotNull() & ~both
-    problem = problem_where(
-        bad, field, "expected a value or a range {low, high}, got ", quoted(text)
+    one = F.when(~is_object, text)
+    if is_time:
+        ends = F.from_json(text, "low string, high string")
+        single = read_time(one, T.StringType(), field)
+        low, high = (read_time(ends[end], T.StringType(), field) for end in ("low", "high"))
+    else:
+        ends = F.from_json(text, "low double, high double")
+        single = number_of_text(one, field)
+        low, high = (Read(ends[end], no_problem()) for end in ("low", "high"))
+    whole = [
+        F.when(is_object, end.value).otherwise(single.value).alias(name)
+        for name, end in (("low", low), ("high", high))
+    ]
+    both = whole[0].isNotNull() & whole[1].isNotNull()
+    expected = "expected a value or a range {low, high}, got "
+    problem = problem_where(text.isNotNull() & ~both, field, expected, quoted(text))
+    return Read(
+        F.when(both, F.struct(*whole)).cast(wanted),
+        F.coalesce(single.problem, low.problem, high.problem, problem),
     )
-    return Read(F.when(both, value), F.coalesce(low.problem, high.problem, problem))
 
 
 def weights_of_text(text: Column, field: str) -> Read:
@@ -151,7 +156,7 @@ def order_of_text(text: Column, field: str) -> Read:
 def time_of_text(text: Column, field: str, is_seconds: Column | None = None) -> Read:
     """The instants that *text* spells: timestamps, or seconds since 1970."""
     number = text.try_cast("double")
-    is_number = number.isNotNull() if is_seconds is None else is_seconds
+    is_number = number.isNotNull() if is_seconds is None else number.isNotNull() & is_seconds
     seconds = read_time(F.when(is_number, number), T.DoubleType(), field)
     moment = read_time(F.when(~is_number, text), T.StringType(), field)
     return Read(

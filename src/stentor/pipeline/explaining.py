@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from stentor.errors import SettingsError, StentorError
+from stentor.errors import StentorError
 from stentor.index.catalog import AUTO
 from stentor.model import Schema
 from stentor.model.time import BEGINNING, format_timestamp
@@ -81,7 +81,9 @@ def mistakes(config: StreamConfig) -> list[str]:
     try:
         last = Commits(config.path).last()
         if last is not None:
-            _check_same(config, last)
+            from stentor.pipeline.stream import _check_same
+
+            _check_same(last, config.path, config.settings, config.schema)
     except StentorError as error:
         found.append(f"[tables], path: {error}")
     return found
@@ -109,17 +111,12 @@ def _source_mistakes(source: Source, *, is_inferred: bool) -> Iterator[str]:
 
 def _has_file(path: str, has_pattern: bool) -> bool:
     if has_pattern:
-        return next(glob.iglob(path), None) is not None
+        # A Path cannot be asked for an absolute pattern.
+        return next(glob.iglob(path), None) is not None  # noqa: PTH207
     if Path(path).is_file():
         return True
     # What Spark takes for hidden does not count.
     return any(not one.name.startswith((".", "_")) for one in Path(path).iterdir())
-
-
-def _check_same(config: StreamConfig, last: Manifest) -> None:
-    from stentor.pipeline.stream import check_same
-
-    check_same(last, config.path, config.settings, config.schema)
 
 
 def _source(source: Source) -> str:
@@ -251,10 +248,9 @@ def _merging(settings: StreamSettings) -> str:
 
 
 def _retention(settings: StreamSettings) -> str:
-    manifests = _count(settings.keep_manifests, "manifest")
     return (
         f"files that a newer version of a table replaced stay {_span(settings.retention)} for its "
-        f"readers; of the manifests the last {manifests.removesuffix(' manifests')}"
+        f"readers, and {_count(settings.keep_manifests, 'manifest')} at least"
     )
 
 

@@ -7,15 +7,39 @@ words of two languages.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from stentor.errors import SettingsError, StentorError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from stentor.errors import RecordError, SettingsError, StentorError
 from stentor.pipeline.sources import explained
 
 # Python's last line of a traceback; Java's part begins with a blank line, a state or a frame.
 _RAISED: Final = re.compile(
     r"^stentor\.errors\.(\w+): (.*?)(?=\n\n|\n\s*SQLSTATE|\n\s+at |\Z)", re.MULTILINE | re.DOTALL
 )
+
+#: What `match` has a query raise.
+_RAISED_BY_QUERY: Final = re.compile(
+    r"\[USER_RAISED_EXCEPTION\] (.*?)(?=\s*SQLSTATE|\n\s+at |\Z)", re.DOTALL
+)
+#: Those whose callers tell them from others.
+_KINDS: Final = {kind.__name__: kind for kind in (RecordError, SettingsError)}
+
+
+@contextmanager
+def in_sentences() -> Iterator[None]:
+    """Have what Spark raises inside be one of Stentor's errors: a sentence, if it has one."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        known = failure(error)
+        if known is None:
+            raise StentorError(f"Spark gave up: {error}") from None
+        raise known from None
 
 
 def failure(error: BaseException) -> StentorError | None:
@@ -26,8 +50,8 @@ def failure(error: BaseException) -> StentorError | None:
     'the disk is full'
     """
     raised = _RAISED.findall(str(error))
-    if not raised:
-        return explained(error)
-    name, sentence = raised[-1]
-    kind = SettingsError if name == SettingsError.__name__ else StentorError
-    return kind(sentence.rstrip())
+    if raised:
+        name, sentence = raised[-1]
+        return _KINDS.get(name, StentorError)(sentence.rstrip())
+    asked = _RAISED_BY_QUERY.search(str(error))
+    return explained(error) if asked is None else RecordError(asked[1].rstrip())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
@@ -23,6 +23,7 @@ __all__ = [
     "Columns",
     "Origin",
     "What",
+    "alike_names",
     "attribute_columns",
     "check_columns",
     "column_of",
@@ -81,10 +82,10 @@ def attribute_columns(df: DataFrame, what: What, columns: Columns) -> dict[str, 
 def check_columns(df: DataFrame, what: What, columns: Columns, frame: str) -> None:
     """A SettingsError that says what is wrong with the columns of *df*, all of it at once."""
     types = types_of(df)
-    mistakes = [
-        f"{frame}: two columns are called {name!r}; rename or drop one"
-        for name in sorted({name for name in df.columns if df.columns.count(name) > 1})
-    ]
+    nested = types.get(NESTED)
+    inner = nested.names if isinstance(nested, T.StructType) else []
+    mistakes = alike_names(df.sparkSession, df.columns, frame)
+    mistakes += alike_names(df.sparkSession, inner, frame)
     for field in FIELDS[what]:
         name = columns.of(field)
         if name is None:
@@ -104,6 +105,23 @@ def check_columns(df: DataFrame, what: What, columns: Columns, frame: str) -> No
     mistakes += _unknown_columns(df, what, columns, frame)
     if mistakes:
         raise SettingsError("\n".join(mistakes))
+
+
+def alike_names(spark: SparkSession, names: Iterable[str], frame: str) -> list[str]:
+    """A sentence for each pair of *names* that Spark cannot tell apart."""
+    is_exact = spark.conf.get("spark.sql.caseSensitive") == "true"
+    seen: dict[str, str] = {}
+    mistakes = []
+    for name in names:
+        key = name if is_exact else name.lower()
+        if key in seen:
+            advice = "" if seen[key] == name else ", or set spark.sql.caseSensitive to true"
+            mistakes.append(
+                f"{frame}: Spark cannot tell the columns {seen[key]!r} and {name!r} apart; rename "
+                f"or drop one{advice}"
+            )
+        seen[key] = name
+    return mistakes
 
 
 def _unknown_columns(df: DataFrame, what: What, columns: Columns, frame: str) -> list[str]:

@@ -46,4 +46,5 @@ class Housekeeping:
             if not self._compaction.done():
                 return
             self._compaction.result()
-        self._compaction = self._beside.submit(self._tables.compact)
+        limit = self._settings.compact_after  # as many as come between two looks, at least
+        self._compaction = self._beside.submit(self._tables.compact, limit=limit)

@@ -130,7 +130,7 @@ def _read_attribute(attribute: T.StructField, fields: dict[str, str]) -> Read:
     if _is_flat(name, fields):
         given = F.when(nested.isNull(), record.getField(name)).otherwise(given)
     if isinstance(of, T.StructType) and is_range(of):
-        return range_of_text(given, of, name)
+        return _ranges(given, of, name)
     if isinstance(of, T.ArrayType):
         return point_of_text(given, name)
     if isinstance(of, T.DoubleType):
@@ -143,6 +143,17 @@ def _read_attribute(attribute: T.StructField, fields: dict[str, str]) -> Read:
         moment = read_time(given, T.StringType(), name)
         return Read(moment.value, F.coalesce(strings.problem, moment.problem))
     return strings
+
+
+def _ranges(given: Column, of: T.StructType, name: str) -> Read:
+    read = range_of_text(given, of, name)
+    is_string = given.isNotNull() & ~_is_unquoted(given, name)
+    is_object = F.startswith(given, F.lit("{"))
+    if isinstance(of.fields[0].dataType, T.TimestampType):
+        strings = _strings(given, ~is_string & ~is_object, name)
+    else:
+        strings = _strings(given, is_string, name, "expected a number or a range, got the string ")
+    return Read(read.value, F.coalesce(strings.problem, read.problem))
 
 
 def _strings(

@@ -1,8 +1,8 @@
 """A running stream in the text format of Prometheus.
 
-    metrics = Metrics()
-    start(events, changes, path, listeners=[metrics])
-    metrics.text()
+metrics = Metrics()
+start(events, changes, path, listeners=[metrics])
+metrics.text()
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._counts: Counter[str] = Counter({name: 0 for name in _COUNTERS})
+        self._counts: Counter[str] = Counter(dict.fromkeys(_COUNTERS, 0))
         self._steps: defaultdict[str, float] = defaultdict(float)
         self._durations: Counter[float] = Counter()
         self._seconds = 0.0

@@ -118,9 +118,9 @@ class _Partition:
         has_problem = pc.is_valid(table["problem"])
         if pc.any(has_problem).as_py():
             for row in table.filter(has_problem).to_pylist():
-                reason = reason_for(row["raw"], self._readers.schema) if row["raw"] else None
+                reason = reason_for(row["raw"], self._readers.schema, row["problem"]) if row["raw"] else None
                 self.rejections.add(
-                    reason or row["problem"], row["raw"] or "", row["source"], row["offset"]
+                    reason or row["problem"], row["raw"] or "", row["source"], row.get("offset")
                 )
             return table.filter(pc.invert(has_problem))
         return table
@@ -142,7 +142,8 @@ class _Partition:
         kept = table if len(read.rows) == table.num_rows else take_rows(table, read.rows)
         part = EventPart(read.columns, _orders(kept), StringArrays.of(read.ids).hashes())
         name = self._part(is_events=True, rows=kept.num_rows)
-        write_events(self._folder, name, part, kept.select(_KEPT))
+        kept = kept.select([name for name in _KEPT if name in kept.column_names])
+        write_events(self._folder, name, part, kept)
 
     def _read_changes(self, table: Any) -> None:
         if not table.num_rows:
@@ -191,5 +192,7 @@ def _in_parts(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _orders(table: Any) -> Int64:
     """The places of the records in the user's order; 0 where there is none."""
+    if "order" not in table.column_names:
+        return np.zeros(table.num_rows, np.int64)
     filled: Int64 = pc.fill_null(table["order"], 0).to_numpy()
     return np.ascontiguousarray(filled, np.int64)

@@ -37,7 +37,8 @@ def read_changes(
     table: Any, order: Int64, readers: Readers, default_time: int, limits: RecordLimits
 ) -> tuple[ChangePart, Int64, dict[int, str]]:
     """The usable changes of *table*, the rows that they are, and why the others are not usable."""
-    fields = read_fields(table.select(_FIELDS), readers.schema, limits, others=("expression", "at"))
+    named = table.select([name for name in _FIELDS if name in table.column_names])
+    fields = read_fields(named, readers.schema, limits, others=("expression", "at"))
     errors = reasons_by_row(fields.problems)
     ops = string_array(fields.op).to_pylist()
     ids = string_array(fields.ids).to_pylist()

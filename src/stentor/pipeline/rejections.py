@@ -29,8 +29,9 @@ class Rejections:
     def add_row(self, table: Any, row: int, reason: str) -> None:
         """Take in one row of a *table* of canonical records, as the text of its fields."""
         one = table.slice(row, 1)
-        where = one.select(["source", "offset"]).to_pylist()[0]
-        self.add(reason, _text(one), where["source"], where["offset"])
+        names = [name for name in ("source", "offset") if name in table.column_names]
+        where = one.select(names).to_pylist()[0]
+        self.add(reason, _text(one), where["source"], where.get("offset"))
 
     def write(self, path: Path, batch: int, time: int) -> list[TableFile]:
         """Write what was taken in; no file where there is nothing."""

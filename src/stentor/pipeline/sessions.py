@@ -32,6 +32,7 @@ _REUSE = "spark.python.worker.reuse"
 _SETTINGS = {
     # A worker keeps the index that it opened for the next batch.
     _REUSE: "true",
+    "spark.python.daemon.module": "stentor.pipeline.daemon",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # A timestamp without a zone is UTC, as it is in expressions and records.
     "spark.sql.session.timeZone": "UTC",

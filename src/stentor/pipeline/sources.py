@@ -21,7 +21,7 @@ from pyspark.sql import types as T  # noqa: N812
 from stentor.errors import SettingsError
 from stentor.pipeline.attribute_types import types_of_kinds
 from stentor.pipeline.csv_frames import CORRUPT, csv_frame
-from stentor.pipeline.frame_columns import Origin, column_of
+from stentor.pipeline.frame_columns import Origin, alike_names, column_of
 from stentor.pipeline.frames import Frame
 from stentor.pipeline.json_frames import json_frame
 from stentor.pipeline.source_kinds import inferred_kinds
@@ -47,6 +47,9 @@ def open_source(
         df = _columns_with_origin(spark, source, streaming)
         return Frame(df, source.kind, source.name, source.columns)
     types = types_of_kinds(inferred_kinds(spark, source) if kinds is None else kinds)
+    alike = alike_names(spark, types.names, source.name)
+    if alike:
+        raise SettingsError("\n".join(alike))
     if source.format == "csv":
         df = csv_frame(_csv_cells(spark, source, streaming), types, source.kind, source.columns)
     else:

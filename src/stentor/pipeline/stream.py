@@ -24,6 +24,7 @@ from stentor.pipeline.folder_lock import FolderLock, hold
 from stentor.pipeline.frame_columns import Columns, What
 from stentor.pipeline.frames import Frame, attribute_types, canonical, union
 from stentor.pipeline.housekeeping import Housekeeping
+from stentor.pipeline.packing import packed, packed_types
 from stentor.pipeline.progress import BatchProgress
 from stentor.pipeline.runner import SparkRunner
 from stentor.pipeline.settings import PlanName, StreamSettings
@@ -164,11 +165,12 @@ def _prepare(
     }
     for folder in ("bases", "segments", "live", "work"):
         (path / folder).mkdir(exist_ok=True)
-    schemas = table_schemas(_arrow_struct(attributes))
+    schemas = table_schemas(_arrow_struct(packed_types(attributes)))
     tables = DeltaTables(path, schemas, retention=settings.retention)
     housekeeping = Housekeeping(path, tables, settings)
     housekeeping.recover()
     records = union(*(canonical(frame, attributes) for frame in frames))
+    records = packed(records, attributes, frames)
     return _Prepared(records, known, housekeeping, fixed)
 
 

@@ -1,0 +1,203 @@
+"""`stentor match --spark`: the same question, asked by a Spark job over files or folders of them.
+
+Bad rows are left out. Those of subscriptions are counted, and those of events that cannot be read;
+what is more, a strict run stops and says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from stentor.cli.inputs import read_schema
+from stentor.cli.spark import need_spark, spark_session
+from stentor.cli.steps import step
+from stentor.errors import RecordError, SettingsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from stentor.pipeline.batch_rejects import Policy
+    from stentor.pipeline.snapshots import Snapshot
+    from stentor.pipeline.source_settings import Format, What
+
+#: What the names of the files that Spark reads end with.
+_FORMATS: Final[dict[str, Format]] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkMatch:
+    """What is matched, and how: *subscriptions*, a *snapshot* of them, or both to keep it."""
+
+    events: Path
+    subscriptions: Path | None
+    snapshot: Path | None = None
+    out: Path | None = None
+    top: int | None = None
+    index: str = "auto"
+    schema: Path | None = None
+    strict: bool = False
+    master: str | None = None
+
+    def run(self) -> dict[str, Any]:
+        """Match, write, and count."""
+        self._check()
+        need_spark()
+        from stentor.pipeline.failures import in_sentences
+
+        start = perf_counter()
+        with spark_session(self.master, name="stentor match") as spark, in_sentences():
+            with step(f"Reading {self.events}"):
+                events = _Rows.read(spark, self.events, "events", self._kinds)
+                events.check(self.strict)
+            with self._built(spark, events) as snapshot:
+                matches = self._matches(events.good, snapshot)
+                with step("Matching"):
+                    count = _write(spark, matches, self.out)
+        return {
+            "subscriptions": snapshot.count,
+            "events": events.count - events.bad,
+            "matches": count,
+            "rejected subscriptions": snapshot.rejected,
+            "unreadable events": events.bad,
+            "seconds": round(perf_counter() - start, 3),
+        }
+
+    @property
+    def _kinds(self) -> dict[str, str] | None:
+        if self.schema is None:
+            return None
+        schema = read_schema(self.schema)
+        return {name: str(schema.kind(name)) for name in schema}
+
+    @property
+    def _policy(self) -> Policy:
+        return "raise" if self.strict else "ignore"
+
+    def _check(self) -> None:
+        if self.subscriptions is None and self.snapshot is None:
+            raise SettingsError("give --subscriptions, or a --snapshot of them")
+        if self.subscriptions is None and (self.index != "auto" or self.schema is not None):
+            raise SettingsError("a snapshot has the index and the schema that it was built with")
+        for path in (self.events, self.subscriptions):
+            if path is not None:
+                format_of(path)
+        is_far = self.master is not None and not self.master.startswith("local")
+        if is_far and self.snapshot is None:
+            raise SettingsError("on a cluster, give a --snapshot: a folder that all machines see")
+        if self.out is not None and self.out.exists():
+            raise SettingsError(f"--out: {self.out} is there already; remove it or choose another")
+
+    @contextmanager
+    def _built(self, spark: SparkSession, events: _Rows) -> Iterator[Snapshot]:
+        """The snapshot to match with; one that nobody asked to keep goes afterwards."""
+        from stentor.pipeline.batch import build_snapshot
+        from stentor.pipeline.snapshots import read_snapshot
+
+        if self.subscriptions is None:
+            assert self.snapshot is not None
+            yield read_snapshot(self.snapshot.resolve())
+            return
+        with ExitStack() as stack:
+            path = self.snapshot
+            if path is None:
+                path = Path(stack.enter_context(TemporaryDirectory(prefix="stentor-"))) / "snapshot"
+            with step(f"Reading {self.subscriptions} and building the index"):
+                rows = _Rows.read(spark, self.subscriptions, "changes", None)
+                rows.check(self.strict)
+                built = build_snapshot(
+                    rows.good, path, schema=events.good, index=self.index, rejected=self._policy
+                )
+            yield built
+
+    def _matches(self, events: DataFrame, snapshot: Snapshot) -> DataFrame:
+        from stentor.pipeline.batch import match
+
+        found = match(events, snapshot=snapshot, top=self.top, rejected=self._policy)
+        return found if self.top is not None else found.drop("score")
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What a file or a folder holds: the rows that can be read, and how many cannot."""
+
+    name: str
+    good: DataFrame
+    count: int
+    bad: int
+    reason: str | None
+
+    @classmethod
+    def read(
+        cls, spark: SparkSession, path: Path, kind: What, kinds: dict[str, str] | None
+    ) -> _Rows:
+        """The rows of *path*; JSON and CSV are read once more to count them."""
+        from stentor.pipeline.frame_columns import Origin
+        from stentor.pipeline.source_settings import Columns, Source
+        from stentor.pipeline.sources import open_source
+
+        of = format_of(path)
+        columns = Columns(time="time") if kind == "events" and of != "parquet" else Columns()
+        source = Source(format=of, kind=kind, path=str(path.resolve()), columns=columns)
+        df = open_source(spark, source, kinds, streaming=False).df
+        if Origin.PROBLEM not in df.columns:
+            return cls(str(path), df, df.count(), 0, None)
+        [seen] = df.selectExpr(
+            "count(*) AS count",
+            f"count({Origin.PROBLEM}) AS bad",
+            f"min({Origin.PROBLEM}) AS reason",
+        ).collect()
+        good = df.where(f"{Origin.PROBLEM} IS NULL")
+        return cls(str(path), good, seen["count"], seen["bad"], seen["reason"])
+
+    def check(self, strict: bool) -> None:
+        """A RecordError where a *strict* run meets a row that cannot be read."""
+        if strict and self.bad:
+            raise RecordError(
+                f"{self.name}: {self.bad:,} of {self.count:,} rows cannot be read, for example: "
+                f"{self.reason}; leave --strict away to go on without them"
+            )
+
+
+def format_of(path: Path) -> Format:
+    """The format of a file, or of the files in a folder; a SettingsError where it is not known."""
+    named = path
+    if path.is_dir() and path.suffix not in _FORMATS:
+        found = (one for one in sorted(path.iterdir()) if not one.name.startswith(("_", ".")))
+        named = next(found, path)
+    if not path.exists():
+        raise SettingsError(f"{path}: there is no such file or folder")
+    if named.suffix not in _FORMATS:
+        raise SettingsError(
+            f"{path}: with --spark, files or folders of files whose names end with "
+            f"{' '.join(_FORMATS)} are read"
+        )
+    return _FORMATS[named.suffix]
+
+
+def _write(spark: SparkSession, matches: DataFrame, out: Path | None) -> int:
+    """Write *matches* into the folder *out*, or as lines to standard output; how many they were."""
+    if out is None:
+        count = 0
+        for row in matches.toLocalIterator():
+            print(json.dumps(row.asDict(), ensure_ascii=False))
+            count += 1
+        return count
+    path = str(out.resolve())
+    if out.suffix == ".parquet":
+        matches.write.parquet(path)
+        return spark.read.schema(matches.schema).parquet(path).count()
+    matches.write.json(path)
+    return spark.read.text(path).count()

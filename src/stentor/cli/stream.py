@@ -1,0 +1,184 @@
+"""`stentor stream`: events and changes of subscriptions through Spark into tables, as they come."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from stentor.cli.spark import MasterOption, need_spark, spark_session
+from stentor.cli.steps import say, step
+from stentor.cli.stream_lines import JsonLines, Silent
+from stentor.cli.stream_panel import Panel
+from stentor.cli.stream_stop import StopRequest
+from stentor.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from stentor.pipeline.config import StreamConfig
+
+Watcher = Panel | JsonLines | Silent
+
+#: Seconds between two looks at a running stream, and at one whose batch is about to end.
+_LOOK, _CLOSE_LOOK = 0.25, 0.01
+_WAITING: Final = "Waiting"
+_AVAILABLE_NOW: Final = {"availableNow": True}
+
+
+class Show(StrEnum):
+    """How progress is shown."""
+
+    AUTO = "auto"
+    PANEL = "panel"
+    JSON = "json"
+    NONE = "none"
+
+
+def command(
+    config: Annotated[Path, typer.Argument(help="The `stentor.toml` that says what to run.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="List every mistake in the file, and run nothing.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what would run and why, and run nothing.")
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Take in what is there now, and end.")
+    ] = False,
+    progress: Annotated[
+        Show,
+        typer.Option(
+            help="A live `panel`, a `json` line for each batch, or `none`; by default a panel on a "
+            "terminal and lines elsewhere."
+        ),
+    ] = Show.AUTO,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PORT|FILE",
+            help="Prometheus text at 127.0.0.1:PORT/metrics, or in FILE after each batch: "
+            "stentor_records_total, _events_total, _changes_total, _deliveries_total, "
+            "_rejected_total, _candidates_total, _batch_seconds, _step_seconds_total, "
+            "_subscriptions, _live_events, _lag_seconds, _last_batch, "
+            "_last_commit_timestamp_seconds, _logical_time_seconds, _index_info.",
+        ),
+    ] = None,
+    master: MasterOption = None,
+) -> None:
+    """Run the pipeline of a file: until it is stopped, or until its sources are read.
+
+    SIGTERM and Ctrl-C stop it after the batch in progress (a second one at once); started again,
+    it goes on there. A bad record never stops it: it goes to the table `rejected`.
+
+        stentor stream stentor.toml --check
+    """
+    from stentor.pipeline.config import load
+
+    chosen = load(config)
+    if once:
+        chosen = replace(chosen, trigger=_AVAILABLE_NOW)
+    need_spark()
+    if check:
+        _check(config, chosen)
+    if explain:
+        _explain(config, chosen)
+    if not (check or explain):
+        _run(config, chosen, progress, metrics, master)
+
+
+def _check(path: Path, config: StreamConfig) -> None:
+    from stentor.pipeline.explaining import mistakes
+
+    found = mistakes(config)
+    if found:
+        count = f"{len(found)} mistake{'s' if len(found) > 1 else ''}"
+        raise SettingsError(f"{path}: {count}\n" + "\n".join(f"  {one}" for one in found))
+    print(f"{path}: no mistakes found")
+
+
+def _explain(path: Path, config: StreamConfig) -> None:
+    from stentor.pipeline.explaining import explanation
+
+    table = Table.grid(padding=(0, 2))
+    for subject, text in explanation(config):
+        table.add_row(subject, text)
+    # Where nobody looks the width is not known, and 80 columns would break paths.
+    screen = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 120)
+    screen.print(f"What {path} runs, and why", style="bold")
+    screen.print(table)
+
+
+def _run(
+    path: Path, config: StreamConfig, show: Show, metrics: str | None, master: str | None
+) -> None:
+    from stentor.cli.stream_metrics import published
+    from stentor.pipeline.config import start_from
+
+    with ExitStack() as stack:
+        stop = stack.enter_context(StopRequest())
+        listeners = stack.enter_context(published(metrics))
+        settings = _session_settings(config)
+        name = f"stentor {path}"
+        spark = stack.enter_context(spark_session(master, name=name, settings=settings))
+        stop.listen()
+        if stop.is_asked:
+            return
+        watcher = _watcher(show, str(path), stop)
+        with step("Opening sources and tables"):
+            query = start_from(config, spark, [*listeners, watcher])
+        say(f"Running into {config.path}; stop with Ctrl-C or SIGTERM to process {os.getpid()}")
+        with watcher:
+            is_over = watch(query, watcher, stop)
+    say("Everything is read" if is_over else "Stopped; started again, it goes on there")
+
+
+def watch(query: StreamingQuery, watcher: Watcher, stop: StopRequest) -> bool:
+    """Whether *query* ended by itself; else it was stopped after its batch, as was asked.
+
+    What went wrong in it is raised as Stentor's own error.
+    """
+    from stentor.pipeline.failures import in_sentences
+
+    last_batch = None
+    with in_sentences():
+        # It takes fractions of a second, whatever its type says.
+        while not query.awaitTermination(_CLOSE_LOOK if stop.is_asked else _LOOK):  # type: ignore[arg-type]
+            status: dict[str, Any] = query.status
+            watcher.tick(is_waiting=status["message"].startswith(_WAITING))
+            if not stop.is_asked:
+                continue
+            if last_batch is None:
+                say("Stopping after this batch; once more to stop at once")
+                last_batch = watcher.batches
+            is_idle = not (status["isDataAvailable"] and status["isTriggerActive"])
+            if is_idle or watcher.batches != last_batch:
+                # A batch that begins just now is given up, and repeated at the next start.
+                query.stop()
+                return False
+    return True
+
+
+def _session_settings(config: StreamConfig) -> dict[str, str]:
+    if not config.uses_kafka:
+        return {}
+    from stentor.pipeline.kafka import connector_jars
+
+    with step("Looking for Spark's connector for Kafka (10 MB, fetched once)"):
+        return {"spark.jars": ",".join(connector_jars())}
+
+
+def _watcher(show: Show, title: str, stop: StopRequest) -> Watcher:
+    if show is Show.AUTO:
+        show = Show.PANEL if sys.stdout.isatty() else Show.JSON
+    if show is Show.PANEL:
+        return Panel(title)
+    return JsonLines(stop.ask) if show is Show.JSON else Silent()

@@ -1,0 +1,98 @@
+"""Where Prometheus finds a stream's metrics: a port of this machine, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final
+
+from stentor.cli.screen import replacing
+from stentor.cli.steps import say
+from stentor.errors import SettingsError
+from stentor.pipeline.metrics import Metrics
+
+if TYPE_CHECKING:
+    from stentor.pipeline.progress import BatchProgress
+
+_HOST: Final = "127.0.0.1"
+_HIGHEST_PORT: Final = 65_535
+_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@contextmanager
+def published(where: str | None) -> Iterator[list[Any]]:
+    """The listeners that publish a stream's metrics at *where*, a port or a file; none for None."""
+    metrics = Metrics()
+    if where is None:
+        yield []
+    elif where.isdecimal():
+        with _serving(metrics, int(where)):
+            yield [metrics]
+    else:
+        file = _MetricsFile(metrics, Path(where))
+        file.write()
+        yield [file]
+
+
+class _MetricsFile:
+    """Writes the metrics after each batch; a reader finds either the old text or the new one."""
+
+    def __init__(self, metrics: Metrics, path: Path) -> None:
+        self._metrics = metrics
+        self._path = path
+
+    def __call__(self, progress: BatchProgress) -> None:
+        self._metrics(progress)
+        self.write()
+
+    def write(self) -> None:
+        with replacing(self._path) as partial:
+            partial.write_text(self._metrics.text(), "utf-8")
+
+
+@contextmanager
+def _serving(metrics: Metrics, port: int) -> Iterator[None]:
+    """One request at a time, so that no crowd of readers can slow the stream down."""
+    if port > _HIGHEST_PORT:
+        raise SettingsError(f"--metrics is {port}; a port is at most {_HIGHEST_PORT}")
+    try:
+        server = HTTPServer((_HOST, port), _handler(metrics))
+    except OSError as error:
+        raise SettingsError(
+            f"--metrics: cannot listen on {_HOST}:{port}: {error.strerror}; choose another port"
+        ) from None
+    with server:
+        thread = Thread(target=server.serve_forever, name="stentor-metrics", daemon=True)
+        thread.start()
+        say(f"Metrics at http://{_HOST}:{server.server_address[1]}/metrics")
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _handler(metrics: Metrics) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        """Answers /metrics; a client that says nothing is dropped after *timeout* seconds."""
+
+        timeout = 2
+
+        def do_GET(self) -> None:
+            if self.path.partition("?")[0] != "/metrics":
+                self.send_error(404, "there is /metrics only")
+                return
+            body = metrics.text().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", _CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """Say nothing: standard error is for the stream."""
+
+    return Handler

@@ -1,0 +1,23 @@
+"""What stands in the folder of a pipeline and nothing names: none of it may stay for good."""
+
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from stentor.pipeline.commits import Commits
+from stentor.pipeline.table_files import TABLES
+
+
+def leftovers(path: Path) -> list[Path]:
+    """The files and folders that neither the last manifest nor any table names."""
+    last = Commits(path).last()
+    assert last is not None
+    named = {path / "bases" / name for name in last.bases}
+    named |= {path / "segments" / one.name for one in last.segments}
+    named |= {path / "live" / one.name for one in last.live}
+    for name in TABLES:
+        folder = path / "tables" / name
+        named |= {folder / Path(uri).name for uri in DeltaTable(folder).file_uris()}
+    stands = {one for kind in ("bases", "segments", "live", "work") for one in path.glob(f"{kind}/*")}
+    stands |= {*path.glob("tables/*/*.parquet"), *path.rglob("*.partial"), *path.rglob("*#*")}
+    return sorted(stands - named)

@@ -1,0 +1,60 @@
+"""Run a history through the batch loop without Spark, killed as `killed_runs` says.
+
+All that keeps a stream small happens within its few batches: segments are folded, live events
+joined, bases renewed, files merged, logs shortened, manifests pruned.
+"""
+
+from datetime import timedelta
+from functools import cache, partialmethod
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+
+import stentor
+from stentor.model.record import Record
+from stentor.pipeline.tables import DeltaTables
+from stentor.testing import grid
+from tests.pipeline.in_process import Stream, canonical
+from tests.programs.killed_runs import serve
+from tests.soak.test_long_run import Source
+
+BATCHES = 10
+RECORDS = 9  # of a batch
+SETTINGS = {
+    "plan": "sharded",
+    "shards": 2,
+    "fold_after": 2,
+    "merge_least": 8,
+    "merge_share": 0.01,
+    "compact_after": 2,
+    "keep_manifests": 2,
+    "retention": timedelta(0),
+}
+
+
+@cache
+def history() -> list[Record]:
+    """Records of all kinds, some of which are to be refused."""
+    return Source("a history for crashes").records(BATCHES * RECORDS)
+
+
+def run(path: Path) -> None:
+    """What a stream does from its start to its last batch; and a start that finds it done."""
+    DeltaTables.compact = partialmethod(DeltaTables.compact, checkpoint_every=3)
+    records = canonical(history())
+    stream = Stream(path, records.schema.field("attributes").type, **SETTINGS)
+    while stream.next < BATCHES:
+        start = stream.next * RECORDS
+        cuts = [start, start + RECORDS // 2, start + RECORDS]
+        stream.batch([records.take(pa.array(range(*cut))) for cut in pairwise(cuts)])
+    stream.stop()
+    stream.start()
+    stream.stop()
+
+
+if __name__ == "__main__":
+    # What is compiled and imported now is there in every fork.
+    stentor.Engine(schema=grid.schema(), clock=None).step(history())
+    canonical(history())
+    serve(run)

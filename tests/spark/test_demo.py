@@ -1,0 +1,106 @@
+"""The demonstration: its tables are those of an engine, and what it prints can be run."""
+
+import textwrap
+
+import pytest
+from deltalake import DeltaTable
+from typer.testing import CliRunner
+
+from stentor.cli import app as cli
+from stentor.cli.demo import ASK
+from stentor.engine import Engine
+from stentor.errors import FolderError, StentorError
+from stentor.model import Changes
+from stentor.workloads.city import KINDS, Afternoon
+
+AFTERNOON = Afternoon(people=60, events=30, moves=150, seed=7)
+ARGUMENTS = ("demo", "--people", "60", "--events", "30", "--seed", "7", "--folder")
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli.app, arguments)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture(scope="module")
+def demo(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "saltmere"
+    return folder, run(*ARGUMENTS, str(folder))
+
+
+def expected():
+    """The rows that an engine's answers stand for, and the refused records."""
+    records = list(AFTERNOON.records())
+    rows, refused = [], 0
+    for record, answer in zip(records, Engine(schema=KINDS, clock=None).step(records), strict=True):
+        if isinstance(answer, StentorError):
+            refused += 1
+        elif isinstance(answer, Changes):
+            rows += [(event, record["id"], "added") for event in answer.added]
+            rows += [(event, record["id"], "removed") for event in answer.removed]
+        else:
+            rows += [(record["id"], id, "matched") for id in answer]
+    return sorted(rows), refused
+
+
+def table(folder, name):
+    return DeltaTable(folder / "pipeline" / "tables" / name).to_pyarrow_table()
+
+
+def test_the_tables_of_the_demo_equal_one_engine(demo):
+    folder, _ = demo
+    rows, refused = expected()
+    assert rows
+    assert refused
+    columns = table(folder, "deliveries").select(["event", "subscription", "change"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in columns) == rows
+    assert table(folder, "rejected").num_rows == refused
+
+
+def test_the_demo_tells_what_happened_and_draws_it(demo):
+    folder, result = demo
+    assert result.exit_code == 0
+    rows, refused = expected()
+    by_change = [sum(row[2] == change for row in rows) for change in ("matched", "added")]
+    for part in (
+        f"delivered when published{by_change[0]:>12,}",
+        f"found by walking up to it{by_change[1]:>11,}",
+        "Whose offers reached most people",
+        "Rejected, and why",
+        "One delivery, explained",
+        "✓",
+    ):
+        assert " ".join(part.split()) in " ".join(result.stdout.split())
+    assert f"rejected {refused}" in " ".join(result.stdout.split())
+    assert (folder / "map.png").stat().st_size > 1000
+
+
+def test_the_numbers_of_the_demo_are_those_of_an_engine_alone(demo, tmp_path):
+    alone = run(*ARGUMENTS[:-1], "--embedded", "--picture", str(tmp_path / "map.svg")).stdout
+    for line in ("subscriptions at the end", "found by walking", "lost by walking"):
+        [one] = [found for found in alone.splitlines() if found.startswith(line)]
+        assert " ".join(one.split()) in " ".join(demo[1].stdout.split())
+
+
+def test_the_lines_that_the_demo_prints_run_as_they_stand(spark, demo):
+    folder, result = demo
+    pipeline = (folder / "pipeline").resolve()
+    shown = ASK.format(folder=folder, pipeline=pipeline)
+    assert shown in result.stdout
+    code = "\n".join(line[11:] for line in shown.splitlines()[1:])
+    exec(textwrap.dedent(code), {})
+
+
+def test_a_demo_makes_room_for_the_next_and_for_nothing_else(spark, demo, tmp_path):
+    folder, _ = demo
+    (folder / "mine.txt").write_text("kept")
+    before = table(folder, "deliveries").num_rows
+    assert run(*ARGUMENTS, str(folder)).exit_code == 0
+    assert table(folder, "deliveries").num_rows == before
+    assert (folder / "mine.txt").read_text() == "kept"
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(FolderError, match="choose another --folder"):
+        run(*ARGUMENTS, str(tmp_path))
+    assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
