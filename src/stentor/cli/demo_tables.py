@@ -89,6 +89,11 @@ def _example(ask: _Questions) -> Example | None:
 
 
 def _plain(value: Any) -> Any:
-    """A range of one value as that value."""
-    is_one = isinstance(value, dict) and value["low"] == value["high"]
-    return value["low"] if is_one else value
+    """A range of one value as that value, a point as a pair."""
+    match value:
+        case {"low": low, "high": high} if low == high:
+            return low
+        case {"x": longitude, "y": latitude}:
+            return [longitude, latitude]
+        case _:
+            return value

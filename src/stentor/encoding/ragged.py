@@ -57,6 +57,19 @@ _HAS_PAIRS = np.isin(np.arange(KIND_MASK + 1), PAIR_KINDS)
 _HAS_STRINGS = np.isin(np.arange(KIND_MASK + 1), STRING_KINDS)
 
 
+def events_between(events: EventColumns, start: int, stop: int | None) -> EventColumns:
+    """The events *start* … *stop* of *events*, without a copy."""
+    offset_stop = None if stop is None else stop + 1
+    return events._replace(
+        value_start=events.value_start[start:offset_stop],
+        term_start=events.term_start[start:offset_stop],
+        weight_start=events.weight_start[start:offset_stop],
+        until=events.until[start:stop],
+        time=events.time[start:stop],
+        seq=events.seq[start:stop],
+    )
+
+
 def concatenate(parts: Sequence[Columns]) -> Columns:
     """The rows of all *parts*, of which there is at least one, in order.
 

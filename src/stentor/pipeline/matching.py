@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.encoding.columns import EventColumns, ScoredPairs
-from stentor.encoding.ragged import concatenate, take
+from stentor.encoding.ragged import concatenate, events_between, take
 from stentor.encoding.readonly import read_only
 from stentor.engine.core import match
 from stentor.engine.names import StringArrays, Strings
 from stentor.engine.state import State
 from stentor.index.catalog import structure_class
+from stentor.index.verify.candidates import Tally
 from stentor.model.time import NEVER
 from stentor.pipeline.backwards import differences
 from stentor.pipeline.commits import LiveSegment, TableFile
@@ -62,6 +63,7 @@ class MatchReport(msgspec.Struct, frozen=True):
     live: list[LiveSegment]
     found: list[str]  # where several shards are ranked together: files of this one's best
     events: int
+    candidates: int  # pairs that had to be compared exactly
     seconds: dict[str, float]
 
 
@@ -108,7 +110,7 @@ class _Task:
         self._events = 0
 
     def run(self) -> MatchReport:
-        started = perf_counter()
+        started, settled = perf_counter(), Tally.candidates
         state = replica(self._shard).state
         self._spend("opening", started)
         for piece in self._chunk.slices:
@@ -119,7 +121,14 @@ class _Task:
         self._files["rejected"] = self._rejections.write(
             self._path, self._step.batch, self._step.batch_time
         )
-        return MatchReport(self._files, live, self._found, self._events, self._seconds)
+        return MatchReport(
+            self._files,
+            live,
+            self._found,
+            self._events,
+            Tally.candidates - settled,
+            self._seconds,
+        )
 
     def _match(self, state: State, piece: Slice) -> None:
         started = perf_counter()
@@ -131,8 +140,10 @@ class _Task:
         if self._is_first and len(admitted) < len(ordered.refused):
             self._refuse(rows, ordered, part.columns.until[piece.start : piece.stop])
         columns = part.columns
-        if len(admitted) < len(part.order):
-            columns = take(columns, piece.start + admitted)
+        if len(ordered.refused) < len(part.order):
+            columns = events_between(columns, piece.start, piece.stop)
+        if len(admitted) < len(ordered.refused):
+            columns = take(columns, admitted)
             rows = rows.take(pa.array(admitted))
         events = columns._replace(
             time=read_only(ordered.time[admitted]), seq=read_only(ordered.seq[admitted])

@@ -168,6 +168,7 @@ class MicroBatch:
         for report in reports:
             outcome.add_files(report.files)
             outcome.live += report.live
+            outcome.counts["candidates"] += report.candidates
             for what, seconds in report.seconds.items():
                 self._seconds[f"tasks {what}"] += seconds
         if top is not None and len(shards) > 1:

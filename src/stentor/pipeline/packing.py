@@ -69,13 +69,9 @@ def _attributes(attributes: T.StructType, places: Sequence[str]) -> Column:
     if not places:
         return F.col("attributes")
     whole = F.col("attributes")
-    cells = [
-        (_place(whole.getField(one.name)) if one.name in places else whole.getField(one.name)).alias(
-            one.name
-        )
-        for one in attributes.fields
-    ]
-    return F.when(whole.isNotNull(), F.struct(*cells))
+    cells = {one.name: whole.getField(one.name) for one in attributes.fields}
+    cells |= {name: _place(cells[name]) for name in places}
+    return F.when(whole.isNotNull(), F.struct(*(cell.alias(name) for name, cell in cells.items())))
 
 
 def _place(given: Column) -> Column:

@@ -118,10 +118,9 @@ class _Partition:
         has_problem = pc.is_valid(table["problem"])
         if pc.any(has_problem).as_py():
             for row in table.filter(has_problem).to_pylist():
-                reason = reason_for(row["raw"], self._readers.schema, row["problem"]) if row["raw"] else None
-                self.rejections.add(
-                    reason or row["problem"], row["raw"] or "", row["source"], row.get("offset")
-                )
+                raw, problem = row["raw"] or "", row["problem"]
+                reason = reason_for(raw, self._readers.schema, problem) if raw else problem
+                self.rejections.add(reason, raw, row["source"], row.get("offset"))
             return table.filter(pc.invert(has_problem))
         return table
 

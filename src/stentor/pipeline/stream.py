@@ -110,6 +110,7 @@ def run(
             )
     spark = frames[0].df.sparkSession
     path = path.resolve()
+    _let_the_last_one_end(path)
     lock = hold(path)
     try:
         prepared = _prepare(frames, path, settings, schema)
@@ -129,7 +130,7 @@ def run(
     except BaseException:
         lock.release()
         raise
-    _release_at_the_end(query, lock, prepared.housekeeping)
+    _release_at_the_end(query, path, lock, [loop.close, prepared.housekeeping.close])
     return query
 
 
@@ -197,10 +198,22 @@ def _arrow_struct(attributes: T.StructType) -> Any:
     return pa.struct([(one.name, to_arrow_type(one.dataType)) for one in attributes.fields])
 
 
+#: The streams of this process that hold their folders, and who gives those back.
+_HELD: dict[Path, tuple[StreamingQuery, Thread]] = {}
+
+
+def _let_the_last_one_end(path: Path) -> None:
+    """Wait until a query of this process that has ended in *path* has tidied up after itself."""
+    if path in _HELD:
+        query, guard = _HELD[path]
+        if guard.is_alive() and not query.isActive:
+            guard.join()
+
+
 def _release_at_the_end(
-    query: StreamingQuery, lock: FolderLock, housekeeping: Housekeeping
+    query: StreamingQuery, path: Path, lock: FolderLock, close: Sequence[Callable[[], None]]
 ) -> None:
-    """Let the next writer in once *query* has ended, however it ends."""
+    """Let the next writer in once *query* has ended, however it ends, and all of *close* with it."""
 
     def wait() -> None:
         try:
@@ -208,7 +221,10 @@ def _release_at_the_end(
         except Exception:  # noqa: BLE001 - whoever waits for the query is told
             return
         finally:
-            housekeeping.close()
-            lock.release()
+            with lock:
+                for one in close:
+                    one()
 
-    Thread(target=wait, name="stentor-lock", daemon=True).start()
+    guard = Thread(target=wait, name="stentor-lock", daemon=True)
+    _HELD[path] = query, guard
+    guard.start()

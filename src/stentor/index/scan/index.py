@@ -17,7 +17,7 @@ from stentor.encoding.columns import (
     event_count,
     subscription_count,
 )
-from stentor.encoding.ragged import children
+from stentor.encoding.ragged import children, events_between
 from stentor.encoding.readonly import all_read_only, read_only
 from stentor.errors import FolderError
 from stentor.index.growing import GrowingArray
@@ -28,7 +28,7 @@ from stentor.index.scan.filters import choose_filters
 from stentor.index.scan.kernels import scan_blocks
 from stentor.index.scan.layout import BLOCK, BUCKETS, NO_FILTERS, WORDS, Plan
 from stentor.index.scan.planning import plan_events
-from stentor.index.scan.tiles import events_between, joined, over_tiles
+from stentor.index.scan.tiles import joined, over_tiles
 from stentor.index.storage import read_arrays, write_arrays
 from stentor.index.structure import Structure
 from stentor.index.verify import Candidates, best_of, scores_of, settle

@@ -9,24 +9,12 @@ from typing import TypeVar
 import numpy as np
 
 from stentor.encoding.columns import EventColumns, MatchPairs, ScoredPairs, event_count
+from stentor.encoding.ragged import events_between
 
 #: Events that pass a block together.
 TILE = 512
 
 Pairs = TypeVar("Pairs", MatchPairs, ScoredPairs)
-
-
-def events_between(events: EventColumns, start: int, stop: int | None) -> EventColumns:
-    """The events *start* … *stop* of *events*, without a copy."""
-    offset_stop = None if stop is None else stop + 1
-    return events._replace(
-        value_start=events.value_start[start:offset_stop],
-        term_start=events.term_start[start:offset_stop],
-        weight_start=events.weight_start[start:offset_stop],
-        until=events.until[start:stop],
-        time=events.time[start:stop],
-        seq=events.seq[start:stop],
-    )
 
 
 def over_tiles(match: Callable[[EventColumns], Pairs], events: EventColumns, threads: int) -> Pairs:

@@ -29,6 +29,12 @@ class Candidates(NamedTuple):
     covered: UInt8  # (candidates,) 1 where the structure proved the match, or (0,): nowhere
 
 
+class Tally:
+    """How many candidates this process has settled: for people, so threads may lose a few."""
+
+    candidates = 0
+
+
 def settle(
     columns: SubscriptionColumns,
     validity: Validity,
@@ -40,6 +46,7 @@ def settle(
     Cost: O(candidates), and a sort where a structure did not find an event's rows in order.
     """
     count = len(candidates.event)
+    Tally.candidates += count
     starts = np.zeros(event_count(events) + 1, np.int64)
     order = np.empty(count, np.int64)
     by_event(read_only(candidates.event), starts, order)
