@@ -87,7 +87,7 @@ class Stream:
     def __init__(self, path: Path, attributes, **settings) -> None:
         self._path = path.resolve()
         self._attributes = attributes
-        self._settings = StreamSettings(has_order=True, has_time=True, **settings)
+        self._settings = StreamSettings(**{"has_order": True, "has_time": True, **settings})
         self.progress = []
         for folder in ("bases", "segments", "live", "work"):
             (self._path / folder).mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,8 @@ def leftovers(path: Path) -> list[Path]:
     for name in TABLES:
         folder = path / "tables" / name
         named |= {folder / Path(uri).name for uri in DeltaTable(folder).file_uris()}
-    stands = {one for kind in ("bases", "segments", "live", "work") for one in path.glob(f"{kind}/*")}
+    stands = {
+        one for kind in ("bases", "segments", "live", "work") for one in path.glob(f"{kind}/*")
+    }
     stands |= {*path.glob("tables/*/*.parquet"), *path.rglob("*.partial"), *path.rglob("*#*")}
     return sorted(stands - named)

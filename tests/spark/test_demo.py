@@ -8,9 +8,11 @@ from typer.testing import CliRunner
 
 from stentor.cli import app as cli
 from stentor.cli.demo import ASK
+from stentor.cli.demo_folder import prepare
 from stentor.engine import Engine
 from stentor.errors import FolderError, StentorError
 from stentor.model import Changes
+from stentor.pipeline.folder_lock import hold
 from stentor.workloads.city import KINDS, Afternoon
 
 AFTERNOON = Afternoon(people=60, events=30, moves=150, seed=7)
@@ -93,14 +95,26 @@ def test_the_lines_that_the_demo_prints_run_as_they_stand(spark, demo):
     exec(textwrap.dedent(code), {})
 
 
-def test_a_demo_makes_room_for_the_next_and_for_nothing_else(spark, demo, tmp_path):
-    folder, _ = demo
-    (folder / "mine.txt").write_text("kept")
-    before = table(folder, "deliveries").num_rows
-    assert run(*ARGUMENTS, str(folder)).exit_code == 0
-    assert table(folder, "deliveries").num_rows == before
-    assert (folder / "mine.txt").read_text() == "kept"
-    (tmp_path / "thesis.tex").write_text("years of work")
+def test_a_demo_makes_room_for_the_next_and_for_nothing_else(tmp_path):
+    config = prepare(tmp_path / "demo", AFTERNOON)
+    (tmp_path / "demo" / "pipeline" / "tables").mkdir(parents=True)
+    (tmp_path / "demo" / "mine.txt").write_text("kept")
+    prepare(tmp_path / "demo", Afternoon(people=5, events=5, moves=0))
+    assert sorted(one.name for one in config.parent.iterdir()) == [
+        "mine.txt",
+        "records",
+        "stentor.toml",
+    ]
+    assert len(list((config.parent / "records").iterdir())) == 1
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.tex").write_text("years of work")
     with pytest.raises(FolderError, match="choose another --folder"):
-        run(*ARGUMENTS, str(tmp_path))
-    assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
+        prepare(tmp_path / "thesis", AFTERNOON)
+    assert [one.name for one in (tmp_path / "thesis").iterdir()] == ["thesis.tex"]
+
+
+def test_a_demo_that_is_being_streamed_is_left_alone(tmp_path):
+    prepare(tmp_path, AFTERNOON)
+    with hold(tmp_path / "pipeline"), pytest.raises(FolderError, match="is being written by"):
+        prepare(tmp_path, AFTERNOON)
+    assert (tmp_path / "pipeline").exists()

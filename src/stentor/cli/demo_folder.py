@@ -20,8 +20,9 @@ CONFIG: Final = "stentor.toml"
 RECORDS: Final = "records"
 PIPELINE: Final = "pipeline"
 MAP: Final = "map.png"
-#: How many files the afternoon comes in; each becomes a batch.
+#: How many files the afternoon comes in, and how many records are worth one; each is a batch.
 FILES: Final = 10
+LEAST_RECORDS: Final = 100
 
 _FIRST_LINE: Final = (
     "# An afternoon in Saltmere, as `stentor demo` wrote it: generated anew each time."
@@ -60,7 +61,7 @@ def prepare(folder: Path, afternoon: Afternoon) -> Path:
     (folder / RECORDS).mkdir(parents=True)
     config = folder / CONFIG
     config.write_text(_config(config), "utf-8")
-    size = -(-len(afternoon) // FILES)
+    size = max(LEAST_RECORDS, -(-len(afternoon) // FILES))
     numbered = enumerate(afternoon.records())
     moment = time() - FILES
     for number, lines in enumerate(_cut(numbered, size)):

@@ -71,16 +71,15 @@ class Held:
 
     def adopt(self, bases: NextBases) -> Held:
         """The same on new *bases*, and the segments that these do not hold."""
+        later = tuple(one for one in self.segments if one.first > bases.batch)
         return replace(
             self,
             index=bases.index,
             shards=len(bases.names),
             bases=tuple(bases.names),
             base_batch=bases.batch,
-            segments=tuple(one for one in self.segments if one.first > bases.batch),
-            subscriptions=bases.subscriptions
-            if not any(one.first > bases.batch for one in self.segments)
-            else self.subscriptions,
+            segments=later,
+            subscriptions=bases.subscriptions + sum(one.growth for one in later),
         )
 
 
@@ -134,8 +133,10 @@ class BatchLoop:
         held = replace(
             held,
             segments=(*held.segments, *outcome.segments),
-            live=(*held.live, *outcome.live),
-            subscriptions=held.subscriptions + outcome.counts["growth"],
+            live=tuple(
+                one for one in (*held.live, *outcome.live) if one.until > outcome.order.time
+            ),
+            subscriptions=held.subscriptions + sum(one.growth for one in outcome.segments),
         )
         self._commit(outcome, held, query)
         self._begin_bases()

@@ -37,6 +37,7 @@ class Segment(msgspec.Struct, frozen=True):
     bytes: int
     shard: int = 0
     tier: int = 0  # how often it was folded
+    growth: int = 0  # by how many the subscriptions became more
 
 
 class LiveSegment(msgspec.Struct, frozen=True):

@@ -153,7 +153,6 @@ class MicroBatch:
         for report in reports:
             outcome.segments += [report.segment] if report.segment else []
             outcome.add_files(report.files)
-            outcome.counts["growth"] += report.growth
 
     def _match(self, outcome: Outcome, parts: Sequence[ReadPart]) -> None:
         chunks = self._chunks(outcome, [part for part in parts if part.is_events])

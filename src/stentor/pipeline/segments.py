@@ -60,6 +60,7 @@ def write_segment(
     versions: Versions,
     asked: Asked | None = None,
     tier: int = 0,
+    growth: int = 0,
 ) -> Segment:
     """Write the changes of *batches* (first, last); what the manifest says of the segment."""
     name = f"{batches[1]}-{secrets.token_hex(8)}"
@@ -83,6 +84,7 @@ def write_segment(
         bytes=written,
         shard=shard,
         tier=tier,
+        growth=growth,
     )
 
 
@@ -143,4 +145,5 @@ def folded(path: Path, shard: int, segments: Sequence[Segment]) -> Segment:
     )
     batches = segments[0].first, segments[-1].last
     tier = 1 + max(segment.tier for segment in segments)
-    return write_segment(path, shard, batches, outcome, tier=tier)
+    growth = sum(segment.growth for segment in segments)
+    return write_segment(path, shard, batches, outcome, tier=tier, growth=growth)

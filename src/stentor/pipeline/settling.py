@@ -30,7 +30,6 @@ class SettleReport(msgspec.Struct, frozen=True):
 
     segment: Segment | None
     files: dict[str, list[TableFile]]
-    growth: int  # by how many the subscriptions became more
 
 
 @dataclass(frozen=True)
@@ -56,18 +55,23 @@ class Settling:
         segment = None
         if len(settled.accepted):
             batches = self.batch, self.batch
+            growth = sum(
+                (change.after is not None) - (change.before is not None)
+                for change in settled.plan.changes
+            )
             segment = write_segment(
-                Path(self.path), version.shard, batches, settled.versions, settled.asked
+                Path(self.path),
+                version.shard,
+                batches,
+                settled.versions,
+                settled.asked,
+                growth=growth,
             )
         files = {
             "rejected": self._rejected(changes, settled.errors),
             "subscriptions": self._logged(changes, settled),
         }
-        growth = sum(
-            (change.after is not None) - (change.before is not None)
-            for change in settled.plan.changes
-        )
-        return SettleReport(segment, files, growth)
+        return SettleReport(segment, files)
 
     def _changes(self, shard: int, share: int) -> Changes:
         work = Path(self.work)

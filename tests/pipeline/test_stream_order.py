@@ -1,0 +1,175 @@
+"""Order, lateness, time, expiry, and what may change between two starts of a stream."""
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stentor.language.parser import parse
+from stentor.model import Constant, Event, Kind, Subscription
+from stentor.model.record import Publish, Subscribe, Unsubscribe
+from stentor.pipeline.commits import Commits
+from stentor.testing import grid
+
+sys.path.insert(0, str(Path(__file__).parent))
+from in_process import Stream, canonical
+
+SECOND = 1_000_000
+
+
+def subscribe(id, text="price > 0", **fields):
+    time = fields.pop("time", None)
+    return Subscribe(Subscription(id, parse(text, schema=grid.schema()), **fields), time)
+
+
+def publish(id, price=1.0, until=None, time=None):
+    return Publish(Event(id, {"price": Constant(Kind.NUMBER, price)}, {}, until), time)
+
+
+def in_order(records, orders, batch_time=0):
+    """*records* as a canonical table, at the given places of the user's order."""
+    table = canonical(records)
+    table = table.set_column(2, "order", pa.array(orders, pa.int64()))
+    times = pa.array([batch_time] * len(records), pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    return table.set_column(table.column_names.index("batch_time"), "batch_time", times)
+
+
+def stream_of(path, **chosen):
+    return Stream(path, in_order([publish("e")], [0]).schema.field("attributes").type, **chosen)
+
+
+def rows(path, name, *columns):
+    table = DeltaTable(path / "tables" / name).to_pyarrow_table()
+    return sorted(tuple(row[column] for column in columns) for row in table.to_pylist())
+
+
+def delivered(path):
+    return rows(path, "deliveries", "event", "subscription", "change")
+
+
+def test_a_record_below_what_is_committed_is_rejected_as_late(tmp_path):
+    stream = stream_of(tmp_path)
+    stream.batch([in_order([subscribe("ana"), publish("e1")], [10, 20])])
+    stream.batch([in_order([publish("e2"), publish("e3"), subscribe("bo")], [19, 20, 15])])
+    stream.stop()
+    assert delivered(tmp_path) == [("e1", "ana", "matched"), ("e3", "ana", "matched")]
+    late = rows(tmp_path, "rejected", "reason", "record", "offset")
+    assert [offset for _, _, offset in late] == [2, 0]
+    assert all("comes too late" in reason for reason, _, _ in late)
+    assert '"bo"' in late[0][1]
+
+
+def test_a_late_record_does_not_move_the_time(tmp_path):
+    stream = stream_of(tmp_path)
+    stream.batch([in_order([publish("e1", until=9 * SECOND, time=SECOND)], [10])])
+    stream.batch([in_order([publish("e0", time=20 * SECOND), subscribe("ana")], [5, 11])])
+    stream.stop()
+    assert delivered(tmp_path) == [("e1", "ana", "added")]
+
+
+def test_without_an_order_changes_come_first_and_the_time_is_the_batch_s_own(tmp_path):
+    stream = stream_of(tmp_path, has_order=False, has_time=False)
+    ending = subscribe("bo", until=5 * SECOND)
+    stream.batch([in_order([publish("e1"), subscribe("ana"), ending], [0, 0, 0], 2 * SECOND)])
+    stream.batch([in_order([publish("e2", until=9 * SECOND)], [0], 5 * SECOND)])
+    stream.batch([in_order([subscribe("cé")], [0], 9 * SECOND)])
+    stream.stop()
+    assert delivered(tmp_path) == [
+        ("e1", "ana", "matched"),
+        ("e1", "bo", "matched"),
+        ("e2", "ana", "matched"),
+    ]
+    last = Commits(tmp_path).last()
+    assert (last.time, last.live) == (9 * SECOND, [])
+
+
+def test_equal_places_go_changes_first(tmp_path):
+    stream = stream_of(tmp_path)
+    stream.batch([in_order([publish("e1"), subscribe("ana")], [1, 1])])
+    stream.stop()
+    assert delivered(tmp_path) == [("e1", "ana", "matched")]
+
+
+def test_an_id_is_free_again_once_its_event_is_over_also_within_a_batch(tmp_path):
+    stream = stream_of(tmp_path)
+    lives = [
+        publish("e1", until=3 * SECOND, time=SECOND),
+        publish("e1", until=9 * SECOND, time=2 * SECOND),  # still live: rejected
+        publish("e1", until=6 * SECOND, time=3 * SECOND),
+    ]
+    stream.batch([in_order([*lives, publish("e1", time=5 * SECOND)], [1, 2, 3, 4])])
+    stream.batch([in_order([publish("e1", time=5 * SECOND), subscribe("ana")], [5, 6])])
+    stream.batch([in_order([publish("e1", time=6 * SECOND)], [7])])
+    stream.stop()
+    assert delivered(tmp_path) == [("e1", "ana", "added"), ("e1", "ana", "matched")]
+    assert rows(tmp_path, "rejected", "offset") == [(0,), (1,), (3,)]
+
+
+def test_a_new_base_leaves_behind_what_is_over(tmp_path):
+    stream = stream_of(tmp_path, merge_least=1)
+    people = [subscribe("ana", until=5 * SECOND, time=SECOND), subscribe("bo")]
+    stream.batch([in_order([*people, Unsubscribe("bo"), subscribe("cé")], [1, 2, 3, 4])])
+    stream.batch([in_order([publish("e1", time=6 * SECOND)], [5])])
+    stream.loop.close()
+    stream.batch([in_order([subscribe("bo", "price > 5"), subscribe("bo")], [6, 6])])
+    stream.loop.close()
+    stream.batch([in_order([publish("e2")], [7])])
+    stream.stop()
+    last = Commits(tmp_path).last()
+    assert last.bases and last.base_batch >= 0
+    assert last.counts["subscriptions"] == 2
+    assert delivered(tmp_path) == [
+        ("e1", "cé", "matched"),
+        ("e2", "bo", "matched"),
+        ("e2", "cé", "matched"),
+    ]
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 5)])
+def test_a_stream_may_go_on_with_another_number_of_shards(tmp_path, before, after):
+    ids = [f"s{number}" for number in range(20)]
+    stream = stream_of(tmp_path, shards=before)
+    stream.batch([in_order([subscribe(id) for id in ids], range(20))])
+    stream.stop()
+    stream = stream_of(tmp_path, shards=after)
+    stream.batch([in_order([publish("e1")], [30])])
+    stream.batch([in_order([Unsubscribe("s7"), publish("e2")], [31, 32])])
+    stream.stop()
+    assert Commits(tmp_path).last().shards == after
+    gone = [("e2", "s7", "matched")]
+    everyone = [(event, id, "matched") for event in ("e1", "e2") for id in ids]
+    assert delivered(tmp_path) == sorted(set(everyone) - set(gone))
+
+
+def test_segments_and_live_events_stay_few(tmp_path):
+    stream = stream_of(tmp_path, fold_after=3)
+    for number in range(20):
+        happening = [publish(f"e{number}", until=99 * SECOND), subscribe(f"s{number}")]
+        stream.batch([in_order(happening, [2 * number, 2 * number + 1])])
+    stream.stop()
+    last = Commits(tmp_path).last()
+    assert len(last.segments) <= 8
+    assert len(last.live) <= 4
+    assert {one.name for one in (tmp_path / "segments").iterdir()} == {s.name for s in last.segments}
+    assert {one.name for one in (tmp_path / "live").iterdir()} == {s.name for s in last.live}
+    assert not list((tmp_path / "work").iterdir())
+    expected = [(f"e{e}", f"s{s}", "added") for e in range(20) for s in range(e, 20)]
+    expected += [(f"e{e}", f"s{s}", "matched") for e in range(20) for s in range(e)]
+    assert delivered(tmp_path) == sorted(expected)
+
+
+@given(places=st.lists(st.integers(0, 3), min_size=1, max_size=12))
+@settings(max_examples=25)
+def test_a_batch_that_is_run_again_after_its_commit_changes_nothing(tmp_path_factory, places):
+    path = tmp_path_factory.mktemp("stream")
+    stream = stream_of(path)
+    table = in_order([subscribe("ana"), *(publish(f"e{n}") for n in places)], range(1 + len(places)))
+    stream.batch([table])
+    before = delivered(path)
+    stream.loop([table], 0)
+    stream.stop()
+    assert delivered(path) == before

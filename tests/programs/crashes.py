@@ -1,0 +1,132 @@
+"""Kills the driver or a Python worker of `stream_history`, and starts it again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from stentor.pipeline.failpoints import FAILPOINTS
+from tests.programs.afternoons import (
+    Json,
+    Tables,
+    afternoon,
+    batches_of,
+    expected_tables,
+    fits_columns,
+    write_parquet,
+)
+from tests.programs.stream_history import BEGUN, DONE
+
+PROGRAM = "tests.programs.stream_history"
+BATCHES = 14
+#: A run that takes longer hangs.
+MOST_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a driver dies: at a failpoint, or so many seconds after its stream has begun.
+
+    With neither it lives; *worker_after* so many seconds one of its Python workers dies.
+    """
+
+    at: str = ""
+    after: float | None = None
+    worker_after: float | None = None
+
+    @classmethod
+    def drawn(cls, random: Random) -> "Kill":
+        """Any of them."""
+        kind = random.random()
+        if kind < 0.5:
+            return cls(at=f"{random.choice(FAILPOINTS)}:{random.choice([1, 1, 1, 2, 3])}")
+        after = random.uniform(0, 8)
+        return cls(after=after) if kind < 0.8 else cls(worker_after=after)
+
+
+class History:
+    """An afternoon in files, on its way through a pipeline that is killed now and then."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self._folder = folder
+        self._batches = _batches(seed)
+        write_parquet(folder / "in", self._batches)
+
+    @property
+    def path(self) -> Path:
+        """The folder of the pipeline."""
+        return self._folder / "out"
+
+    def expected(self) -> Tables:
+        """What the tables are to say when all is done."""
+        return expected_tables(self._batches)
+
+    def run(self, kill: Kill) -> bool:
+        """Start the driver and let happen what *kill* says; whether it came to its end."""
+        with (
+            (self._folder / "errors").open("wb") as errors,
+            subprocess.Popen(
+                [sys.executable, "-m", PROGRAM, self._folder, "--at", kill.at],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=Path(__file__).parents[2],
+                start_new_session=True,  # a group of processes that can be killed as a whole
+            ) as driver,
+        ):
+            try:
+                return self._watch(driver, kill)
+            finally:
+                # Java would notice by itself, but only after a while.
+                os.killpg(driver.pid, signal.SIGKILL)
+
+    def _watch(self, driver: subprocess.Popen[str], kill: Kill) -> bool:
+        assert driver.stdout is not None
+        begun = driver.stdout.readline().strip() == BEGUN
+        if begun and kill.after is not None:
+            _wait(driver, kill.after)
+            os.killpg(driver.pid, signal.SIGKILL)
+        if begun and kill.worker_after is not None:
+            _wait(driver, kill.worker_after)
+            _kill_a_worker(driver.pid)
+        code = driver.wait(MOST_SECONDS)
+        if code == -signal.SIGKILL:
+            return False
+        assert code == 0, (kill, (self._folder / "errors").read_text()[-10_000:])
+        return driver.stdout.read().endswith(f"{DONE}\n")
+
+
+def _batches(seed: int) -> list[list[Json]]:
+    records = [record for record in afternoon(seed) if fits_columns(record)]
+    return batches_of(records, BATCHES)
+
+
+def _wait(driver: subprocess.Popen[str], seconds: float) -> None:
+    """Let *seconds* pass, or *driver* come to its end."""
+    stop = time.monotonic() + seconds
+    while time.monotonic() < stop and driver.poll() is None:
+        time.sleep(0.02)
+
+
+def _kill_a_worker(driver: int) -> bool:
+    """Kill a Python worker of the process *driver*, one that a daemon has forked."""
+    listed = subprocess.run(
+        ["ps", "-axo", "pid=,ppid=,command="], capture_output=True, text=True, check=True
+    )
+    processes = [line.split(None, 2) for line in listed.stdout.splitlines()]
+    below = {driver}
+    daemons: set[int] = set()
+    for _ in range(4):  # driver, Java, daemon, worker
+        for pid, parent, command in processes:
+            if int(parent) in daemons:
+                os.kill(int(pid), signal.SIGKILL)
+                return True
+            if int(parent) in below:
+                below.add(int(pid))
+                if "pyspark.daemon" in command:
+                    daemons.add(int(pid))
+    return False
