@@ -3,6 +3,7 @@
 Kinds of blocks, and what is done with them:
 
     python       runs by itself; a `text` block right behind it is what it prints
+    python spark the same, in the tests that have a Spark session (tests/spark/test_documents.py)
     sh           each line is a command; a `text` block right behind it is what they print
     match        expression | event | perhaps: at [x, y] | true, false or unknown[, score 2]
     match plane  the same, on a plane

@@ -18,9 +18,9 @@ from stentor.wire.rejected import Rejected
 from tests.docs.documents import KINDS, ROOT, Block, blocks, files
 
 #: Commands that take long by intention: their arguments are read, and no more.
-SLOW = ("bench", "demo")
+SLOW = ("bench", "demo", "stream")
 
-PYTHON = blocks("python")
+PYTHON = [block for block in blocks("python") if block.name != "spark"]
 COMMANDS = blocks("sh")
 RECORDS = [block for block in blocks("json", "jsonl") if not block.name]
 

@@ -23,7 +23,7 @@ SETTINGS = {
     "plan": "sharded",
     "shards": 2,
     "fold_after": 2,
-    "merge_least": 10,
+    "merge_least": 40,
     "merge_share": 0.01,
     "compact_after": 2,
     "keep_manifests": 2,

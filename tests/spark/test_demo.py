@@ -69,7 +69,7 @@ def test_the_demo_tells_what_happened_and_draws_it(demo):
     for part in (
         f"delivered when published{by_change[0]:>12,}",
         f"found by walking up to it{by_change[1]:>11,}",
-        "Whose offers reached most people",
+        "Whose offers were told most",
         "Rejected, and why",
         "One delivery, explained",
         "✓",

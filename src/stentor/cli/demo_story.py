@@ -73,7 +73,7 @@ def _busiest(story: Story) -> Table:
     for offer in story.offers:
         told[offer.shop] += offer.told
     rows = [(shop, f"{count:,}") for shop, count in told.most_common(5)]
-    return _table("Whose offers reached most people", rows)
+    return _table("Whose offers were told most", rows)
 
 
 def _rejections(story: Story) -> Table:

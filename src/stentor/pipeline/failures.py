@@ -22,6 +22,8 @@ _RAISED: Final = re.compile(
     r"^stentor\.errors\.(\w+): (.*?)(?=\n\n|\n\s*SQLSTATE|\n\s+at |\Z)", re.MULTILINE | re.DOTALL
 )
 
+#: From here on Spark tells of its plan, for pages.
+_PLAN: Final = "=== Streaming Query ==="
 #: What `match` has a query raise.
 _RAISED_BY_QUERY: Final = re.compile(
     r"\[USER_RAISED_EXCEPTION\] (.*?)(?=\s*SQLSTATE|\n\s+at |\Z)", re.DOTALL
@@ -38,7 +40,8 @@ def in_sentences() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         known = failure(error)
         if known is None:
-            raise StentorError(f"Spark gave up: {error}") from None
+            told, _, _ = str(error).partition(_PLAN)
+            raise StentorError(f"Spark gave up: {told.rstrip()}") from None
         raise known from None
 
 
