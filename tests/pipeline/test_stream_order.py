@@ -173,3 +173,17 @@ def test_a_batch_that_is_run_again_after_its_commit_changes_nothing(tmp_path_fac
     stream.loop([table], 0)
     stream.stop()
     assert delivered(path) == before
+
+
+def test_bases_are_copied_to_a_local_cache_once_and_old_copies_go(tmp_path):
+    path, cache = tmp_path / "pipeline", tmp_path / "cache"
+    stream = stream_of(path, merge_least=1, local_cache=str(cache))
+    for number in range(6):
+        people = [subscribe(f"s{number}"), subscribe(f"t{number}"), publish(f"e{number}")]
+        stream.batch([in_order(people, [3 * number, 3 * number + 1, 3 * number + 2])])
+        stream.loop.close()
+    stream.stop()
+    assert len(delivered(path)) == 2 * sum(range(1, 7))
+    (own,) = cache.iterdir()
+    assert 1 <= len(list(own.iterdir())) <= 2
+    assert Commits(path).last().bases[0] in {copy.name for copy in own.iterdir()}

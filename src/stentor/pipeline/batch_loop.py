@@ -54,7 +54,7 @@ class Held:
             manifest.counts["subscriptions"],
         )
 
-    def versions(self, path: Path, batch: int) -> tuple[ShardVersion, ...]:
+    def versions(self, path: Path, batch: int, cache: str | None) -> tuple[ShardVersion, ...]:
         """The shards as they are after *batch*."""
         return tuple(
             ShardVersion(
@@ -65,6 +65,7 @@ class Held:
                 self.base_batch,
                 batch,
                 tuple(one for one in self.segments if one.shard == shard),
+                cache,
             )
             for shard in range(self.shards)
         )
@@ -120,7 +121,9 @@ class BatchLoop:
         held = self._renewed(self._held)
         marks = self._marks
         self._live_ids.keep([segment.name for segment in held.live])
-        before = Before(marks, held.versions(self._path, batch - 1), held.live)
+        before = Before(
+            marks, held.versions(self._path, batch - 1, self._settings.local_cache), held.live
+        )
         outcome = MicroBatch(
             self._runner,
             self._path,
@@ -248,7 +251,7 @@ class BatchLoop:
             self._schema_json,
             self._settings.structure,
             shards,
-            held.versions(self._path, last.batch),
+            held.versions(self._path, last.batch, None),
         )
 
     def _build(self, building: BaseBuilding) -> list[BaseReport]:

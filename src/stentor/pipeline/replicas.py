@@ -17,6 +17,7 @@ from stentor.index.catalog import structure_class
 from stentor.index.layered import layered
 from stentor.model.time import NEVER
 from stentor.pipeline.commits import Segment
+from stentor.pipeline.local_copies import local_copy
 from stentor.pipeline.segments import open_versions
 from stentor.pipeline.snapshots import open_index
 
@@ -36,6 +37,7 @@ class ShardVersion:
     base_batch: int
     batch: int  # the last one whose changes it has
     segments: tuple[Segment, ...]
+    cache: str | None = None  # folder on the worker's own disk for copies of bases
 
 
 class Replica:
@@ -48,7 +50,10 @@ class Replica:
     def __init__(self, version: ShardVersion) -> None:
         structure = structure_class(version.index)
         if version.base:
-            self.state = open_index(Path(version.path) / BASES / version.base).state
+            base = Path(version.path) / BASES / version.base
+            if version.cache is not None:
+                base = local_copy(base, Path(version.cache))
+            self.state = open_index(base).state
         else:
             self.state = State(layered(structure)())
         self.batch = version.base_batch

@@ -46,6 +46,9 @@ class StreamSettings:
     compact_after: int = 32
     """So many batches lie between two looks at a table's small files."""
     keep_manifests: int = 100
+    local_cache: str | None = None
+    """A folder on each worker's own disk into which bases are copied; None: they are mapped from
+    the pipeline's folder."""
 
     def __post_init__(self) -> None:
         index_class(self.index)
