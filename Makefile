@@ -21,7 +21,7 @@ help: ## List the targets
 	@echo 'usage: make TARGET'
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) ## Watch the engine on a generated afternoon in a city
+demo: $(INSTALLED) ## Watch an afternoon in a city go through the Spark pipeline (under a minute)
 	@$(VENV)/bin/stentor demo $(ARGS)
 
 test: $(INSTALLED) ## Run all tests

@@ -80,7 +80,7 @@ def deliveries(path):
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("top", [None, 1, 2])
 @given(cut=cut_histories(), few=st.sampled_from([1, 1000]), fold=st.sampled_from([2, 16]))
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples // 3)
 def test_the_tables_equal_the_engine_however_the_records_are_cut(shards, top, cut, few, fold):
     history, batches = cut
     with TemporaryDirectory() as folder:

@@ -163,7 +163,7 @@ def test_segments_and_live_events_stay_few(tmp_path):
 
 
 @given(places=st.lists(st.integers(0, 3), min_size=1, max_size=12))
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 5)
 def test_a_batch_that_is_run_again_after_its_commit_changes_nothing(tmp_path_factory, places):
     path = tmp_path_factory.mktemp("stream")
     stream = stream_of(path)

@@ -92,7 +92,9 @@ class History:
             os.killpg(driver.pid, signal.SIGKILL)
         if begun and kill.worker_after is not None:
             _wait(driver, kill.worker_after)
-            _kill_a_worker(driver.pid)
+            while not _kill_a_worker(driver.pid):
+                assert driver.poll() is None, "all was done before a worker could be killed"
+                time.sleep(0.05)
         code = driver.wait(MOST_SECONDS)
         if code == -signal.SIGKILL:
             return False

@@ -34,6 +34,7 @@ class Unit(StrEnum):
     """How a time per item is shown."""
 
     SECONDS = "s"
+    MILLISECONDS = "ms"
     MICROSECONDS = "µs"
     RATE = "/s"
 
@@ -41,7 +42,7 @@ class Unit(StrEnum):
         """*seconds* per item in this unit."""
         if self is Unit.RATE:
             return 1.0 / seconds
-        return seconds * 1e6 if self is Unit.MICROSECONDS else seconds
+        return seconds * {Unit.MILLISECONDS: 1e3, Unit.MICROSECONDS: 1e6}.get(self, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,55 @@
-"""Events from Parquet files to the tables, without subscriptions and beside the engine itself."""
+"""Events from Parquet files to the tables: how many a second, and at what CPU."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from stentor.bench.measure import Answer, Case, measure
-from stentor.bench.result import Row, Table, Unit
+from stentor.bench.result import Table, Unit
 from stentor.bench.spark_feed import Feed, Spent
-from stentor.bench.spark_processes import cpu_seconds
 from stentor.bench.spark_scale import MOST_ROUNDS, Bench, Staged
-from stentor.engine import Engine
-from stentor.index.catalog import index_class, names
-from stentor.index.layered import Layered
 from stentor.workloads.phones import Phones
 
 #: Events of a micro-batch.
 EVENTS: Final = 500_000
 #: Micro-batches of a sample: those that warm up, and those that count.
 WARM, COUNTED = 1, 2
-SUBSCRIPTIONS: Final = 10_000
 
 _numbers = count()
+
+
+class Offers(NamedTuple):
+    """Files of events: a micro-batch of them, and one alone."""
+
+    batch: Staged
+    one: Staged
+
+    @classmethod
+    def drawn(cls, bench: Bench) -> Offers:
+        """As many as *bench* is to have."""
+        count = bench.part(EVENTS, 1_000)
+        bench.progress(f"drawing {count:,} events")
+        table = Phones(bench.options.seed).offers(count)
+        return cls(bench.stage(table, "offers", 8), bench.stage(table.slice(0, 1), "offer"))
+
+    @property
+    def counted(self) -> int:
+        """Events of a sample."""
+        return COUNTED * self.batch.rows
+
+    def workload(self, bench: Bench) -> dict[str, Any]:
+        """What tables say of it."""
+        return {
+            "workload": "phones",
+            **bench.workload,
+            "events per micro-batch": self.batch.rows,
+            "micro-batches": f"{WARM} to warm up, {COUNTED} counted",
+        }
 
 
 @dataclass
@@ -36,7 +58,7 @@ class Streamed:
 
     bench: Bench
     slots: int
-    events: Staged
+    offers: Offers
     changes: Staged | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     spent: list[Spent] = field(default_factory=list)
@@ -46,11 +68,11 @@ class Streamed:
         spark = self.bench.sessions.of(self.slots)
         folder = self.bench.folder / f"stream-{next(_numbers)}"
         is_fed = self.changes is not None
-        with Feed(spark, folder, self.events, has_changes=is_fed, **self.settings) as feed:
+        with Feed(spark, folder, self.offers.one, has_changes=is_fed, **self.settings) as feed:
             if self.changes is not None:
-                feed.subscribe(self.changes, self.events)
-            feed.run(self.events, WARM)
-            self.spent.append(feed.run(self.events, COUNTED))
+                feed.subscribe(self.changes, self.offers.one)
+            feed.run(self.offers.batch, WARM)
+            self.spent.append(feed.run(self.offers.batch, COUNTED))
         return self.spent[-1]
 
     def seconds(self) -> float:
@@ -91,15 +113,15 @@ class Streamed:
         return {**parts, "writing": writing}
 
 
-def without_subscriptions(bench: Bench, events: Staged) -> Table:
+def without_subscriptions(bench: Bench, offers: Offers) -> Table:
     """Events per second with one task slot, and with two."""
     title = "Events without subscriptions, from Parquet files to the tables"
-    streams = {slots: Streamed(bench, slots, events) for slots in (1, 2)}
+    streams = {slots: Streamed(bench, slots, offers) for slots in (1, 2)}
     cases = [
         Case(
             f"{slots} task slot{'s' * (slots > 1)}",
             stream.seconds,
-            COUNTED * events.rows,
+            offers.counted,
             most=MOST_ROUNDS,
         )
         for slots, stream in streams.items()
@@ -109,90 +131,4 @@ def without_subscriptions(bench: Bench, events: Staged) -> Table:
         replace(row, figures=stream.figures())
         for row, stream in zip(rows, streams.values(), strict=True)
     )
-    return Table(title, _workload(bench, events), "events", Unit.RATE, told)
-
-
-def beside_the_engine(bench: Bench, events: Staged) -> tuple[Table, ...]:
-    """CPU per event and delivery, the stream's beside the engine's own, for every structure."""
-    if cpu_seconds() is None:
-        bench.progress("this system does not tell the CPU of processes: no tables of it")
-        return ()
-    structures = [name for name in names() if not issubclass(index_class(name), Layered)]
-    return tuple(table for name in structures for table in _of_structure(bench, events, name))
-
-
-def _of_structure(bench: Bench, events: Staged, index: str) -> tuple[Table, Table]:
-    phones, size = Phones(bench.options.seed), bench.part(SUBSCRIPTIONS, 100)
-    few, few_deliveries = _compared(
-        bench, events, index, "few deliveries", phones.texts(0, size)
-    )
-    many, many_deliveries = _compared(
-        bench, events, index, "about ten deliveries per event", phones.mixed_texts(size)
-    )
-    more = _more(many) - _more(few)
-    stream = many.rows[1]
-    each = more / max(many_deliveries - few_deliveries, 1e-9)
-    told = replace(stream, figures={**stream.figures, "more µs/delivery": each})
-    return few, replace(many, rows=(many.rows[0], told))
-
-
-def _compared(
-    bench: Bench, events: Staged, index: str, what: str, texts: list[str]
-) -> tuple[Table, float]:
-    """The engine and a stream of the same events and subscriptions; deliveries per event."""
-    title = f"{len(texts):,} subscriptions in the {index}, {what}: CPU"
-    ids = [f"s{row}" for row in range(len(texts))]
-    subscriptions = pa.table({"id": ids, "expression": texts})
-    own = _Own(index, subscriptions, pa.parquet.read_table(events.path))
-    op = pa.array(["subscribe"] * len(ids))
-    changes = bench.stage(subscriptions.append_column("op", op), f"phones-{next(_numbers)}")
-    settings = {"index": index, "merge_least": 1}
-    stream = Streamed(bench, 2, events, changes, settings)
-    items = COUNTED * events.rows
-    cases = [
-        Case("engine, publish_batch", own.cpu, items, own.answer, most=MOST_ROUNDS),
-        Case("stream, 2 task slots", stream.cpu, items, stream.answer, most=MOST_ROUNDS),
-    ]
-    engine, streamed = measure(cases, bench.options.repetitions, bench.progress, title)
-    deliveries = own.deliveries / items
-    more = (streamed.median - engine.median) * 1e6
-    figures = {"deliveries": deliveries, **stream.shares(), "more µs/event": more}
-    rows = (engine, replace(streamed, figures=figures))
-    workload = {**_workload(bench, events), "subscriptions": len(texts), "index": index}
-    return Table(title, workload, "event", Unit.MICROSECONDS, rows), deliveries
-
-
-def _more(table: Table) -> float:
-    """Microseconds per event that the stream takes more."""
-    engine, stream = table.rows
-    return (stream.median - engine.median) * 1e6
-
-
-class _Own:
-    """The engine in this process, on the same batches of the same events."""
-
-    def __init__(self, index: str, subscriptions: pa.Table, events: pa.Table) -> None:
-        self._engine = Engine(schema=Phones().schema, index=index, clock=None)
-        self._engine.subscribe_batch(subscriptions)
-        self._events = events
-        self.deliveries = 0
-
-    def cpu(self) -> float:
-        started = time.process_time()
-        for _ in range(COUNTED):
-            self._engine.publish_batch(self._events)
-        return time.process_time() - started
-
-    def answer(self) -> Answer:
-        reports = [self._engine.publish_batch(self._events) for _ in range(COUNTED)]
-        self.deliveries = sum(report.matches.num_rows for report in reports)
-        return (np.array([self.deliveries]),)
-
-
-def _workload(bench: Bench, events: Staged) -> dict[str, Any]:
-    return {
-        "workload": "phones",
-        **bench.workload,
-        "events per micro-batch": events.rows,
-        "micro-batches": f"{WARM} to warm up, {COUNTED} counted",
-    }
+    return Table(title, offers.workload(bench), "events", Unit.RATE, told)

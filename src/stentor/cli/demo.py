@@ -96,8 +96,9 @@ def _stream(afternoon: Afternoon, folder: Path) -> Story:
         watcher = _watcher(len(afternoon))
         with step("Opening sources and tables"):
             query = start_from(config, spark, [told.append, watcher])
-        with watcher:
-            watch(query, watcher, StopRequest())
+        with StopRequest() as stop, watcher:
+            if not watch(query, watcher, stop):
+                raise KeyboardInterrupt
         seconds = perf_counter() - start
         with step("Asking the tables"):
             return story_of(spark, config.path, told, seconds)

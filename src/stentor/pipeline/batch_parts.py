@@ -15,6 +15,7 @@ from stentor.encoding.ragged import concatenate, take
 from stentor.engine.names import StringArrays
 from stentor.index.array_file import read_array_file, write_array_file
 from stentor.index.bundles import bundle_of, with_prefix
+from stentor.pipeline.new_files import explaining
 
 PART = "subscriptions"
 
@@ -52,7 +53,8 @@ def write_part(path: Path, part: Part) -> str:
         **with_prefix("ids", part.ids),
         **with_prefix("texts", part.texts),
     }
-    write_array_file(path, arrays, kind=PART, durable=False)
+    with explaining(path):
+        write_array_file(path, arrays, kind=PART, durable=False)
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays.values():
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)

@@ -20,8 +20,10 @@ from stentor.engine.names import IdOrder, StringArrays, Strings
 from stentor.index.array_file import read_array_file, write_array_file
 from stentor.index.bundles import bundle_of, with_prefix
 from stentor.index.catalog import structure_class
+from stentor.index.folders import sync
 from stentor.index.structure import Structure
 from stentor.pipeline.commits import LiveSegment
+from stentor.pipeline.new_files import explaining
 from stentor.wire.cells.layout import Booleans
 
 LIVE = "live"
@@ -37,7 +39,9 @@ def write_live(path: Path, batch: int, columns: EventColumns, ids: StringArrays)
         **with_prefix("ids", ids),
         **with_prefix("order", IdOrder.of(ids)),
     }
-    write_array_file(path / LIVE / name, arrays, kind=LIVE)
+    with explaining(path / LIVE / name):
+        write_array_file(path / LIVE / name, arrays, kind=LIVE)
+        sync(path / LIVE)
     return LiveSegment(name=name, events=len(columns.until), until=int(columns.until.max()))
 
 

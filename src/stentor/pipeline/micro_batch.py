@@ -18,6 +18,7 @@ from stentor.pipeline.commits import LiveSegment, Segment, TableFile
 from stentor.pipeline.failpoints import failpoint
 from stentor.pipeline.live import LiveIds
 from stentor.pipeline.matching import Chunk, Matching, MatchReport, Slice
+from stentor.pipeline.new_files import explaining
 from stentor.pipeline.ordering import Marks, Order, put_in_order, write_order
 from stentor.pipeline.ranking import Ranking, RankReport
 from stentor.pipeline.reading import Reading, ReadPart, ReadReport
@@ -86,7 +87,8 @@ class MicroBatch:
 
     def run(self, records: Any) -> Outcome:
         """Take in *records*; what they led to."""
-        self._work.mkdir(parents=True)
+        with explaining(self._work):
+            self._work.mkdir(parents=True)
         try:
             reports = self._timed("reading", lambda: self._read(records))
             failpoint("records-read")

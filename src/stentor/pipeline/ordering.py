@@ -20,6 +20,7 @@ from stentor.encoding.columns import Int64, UInt8, UInt64
 from stentor.index.array_file import read_array_file, write_array_file
 from stentor.model.time import NEVER, format_timestamp
 from stentor.pipeline.live import LiveIds
+from stentor.pipeline.new_files import explaining
 from stentor.pipeline.parts import EventPart, open_changes, open_events, open_rows
 from stentor.pipeline.reading import ReadPart
 from stentor.wire.cells.layout import Booleans
@@ -67,7 +68,8 @@ def write_order(work: Path, order: Order) -> None:
         for records in _RECORDS
         for field, array in getattr(order, records)._asdict().items()
     }
-    write_array_file(work / ORDER, arrays, kind=ORDER, durable=False)
+    with explaining(work):
+        write_array_file(work / ORDER, arrays, kind=ORDER, durable=False)
 
 
 def open_order(work: Path, records: str) -> Ordered:

@@ -26,6 +26,7 @@ from stentor.encoding.columns import (
 from stentor.engine.names import StringArrays
 from stentor.index.array_file import read_array_file, write_array_file
 from stentor.index.bundles import bundle_of, with_prefix
+from stentor.pipeline.new_files import explaining
 
 EVENTS, CHANGES, ROWS = "events", "changes", "rows"
 
@@ -59,8 +60,7 @@ def write_events(folder: Path, name: str, part: EventPart, rows: Any) -> None:
         "order": part.order,
         "id_hash": part.id_hash,
     }
-    write_array_file(folder / f"{name}.{EVENTS}", arrays, kind=EVENTS, durable=False)
-    _write_rows(folder, name, rows)
+    _write(folder, name, EVENTS, arrays, rows)
 
 
 def open_events(folder: Path, name: str) -> EventPart:
@@ -78,8 +78,7 @@ def write_changes(folder: Path, name: str, part: ChangePart, rows: Any) -> None:
         **with_prefix("columns", part.columns),
         **{field: getattr(part, field) for field in _PLAIN},
     }
-    write_array_file(folder / f"{name}.{CHANGES}", arrays, kind=CHANGES, durable=False)
-    _write_rows(folder, name, rows)
+    _write(folder, name, CHANGES, arrays, rows)
 
 
 def open_changes(folder: Path, name: str) -> ChangePart:
@@ -102,7 +101,9 @@ def open_rows(folder: Path, name: str) -> Any:
 _PLAIN = ("operation", "order", "time", "until", "position", "place")
 
 
-def _write_rows(folder: Path, name: str, rows: Any) -> None:
+def _write(folder: Path, name: str, kind: str, arrays: dict[str, Any], rows: Any) -> None:
     path = str(folder / f"{name}.{ROWS}")
-    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
-        writer.write_table(rows)
+    with explaining(folder):
+        write_array_file(folder / f"{name}.{kind}", arrays, kind=kind, durable=False)
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_table(rows)

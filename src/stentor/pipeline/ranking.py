@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.pipeline.commits import TableFile
+from stentor.pipeline.new_files import explaining
 from stentor.pipeline.table_files import write_file
 
 
@@ -56,6 +57,7 @@ def k_best(deliveries: Any, k: int) -> Any:
 def write_found(work: Path, name: str, deliveries: Any) -> None:
     """Leave what one shard found best for the ranking."""
     with (
+        explaining(work),
         pa.OSFile(str(work / name), "wb") as file,
         pa.ipc.new_file(file, deliveries.schema) as writer,
     ):

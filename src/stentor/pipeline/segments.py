@@ -19,9 +19,11 @@ from stentor.encoding.ragged import concatenate, take
 from stentor.engine.names import StringArrays, Strings
 from stentor.index.array_file import read_array_file, write_array_file
 from stentor.index.bundles import bundle_of, with_prefix
+from stentor.index.folders import sync
 from stentor.index.table import ALWAYS
 from stentor.model.time import NEVER
 from stentor.pipeline.commits import Segment
+from stentor.pipeline.new_files import explaining
 
 SEGMENTS = "segments"
 
@@ -75,7 +77,9 @@ def write_segment(
         arrays |= with_prefix("asked.columns", asked.columns)
         arrays |= with_prefix("asked.ids", asked.ids)
         arrays |= {f"asked.{field}": getattr(asked, field) for field in _ASKED_ARRAYS}
-    written = write_array_file(path / SEGMENTS / name, arrays, kind=SEGMENTS)
+    with explaining(path / SEGMENTS / name):
+        written = write_array_file(path / SEGMENTS / name, arrays, kind=SEGMENTS)
+        sync(path / SEGMENTS)
     return Segment(
         name=name,
         first=batches[0],

@@ -32,6 +32,7 @@ from stentor.index.layered import Layered
 from stentor.index.storage import Meta, new_folder, read_arrays, write_arrays
 from stentor.index.structure import Structure
 from stentor.model import Schema
+from stentor.pipeline.new_files import explaining
 
 SNAPSHOT, SHARD = "snapshot", "shard"
 
@@ -55,7 +56,7 @@ def build_index(
         "mentioned": np.unique(columns.attribute).tolist(),
         "searched": np.unique(columns.attribute[is_searched]).tolist(),
     }
-    with new_folder(folder) as fresh:
+    with explaining(folder), new_folder(folder) as fresh:
         write_subscriptions(fresh, columns, ids, texts, structure)
         write_arrays(fresh, {}, kind=SHARD, meta={**meta, **own})
 

@@ -1,0 +1,98 @@
+"""What a stream costs beside the engine itself: CPU per event and per delivery."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stentor.bench.measure import Answer, Case, measure
+from stentor.bench.result import Table, Unit
+from stentor.bench.spark_events import COUNTED, Offers, Streamed
+from stentor.bench.spark_processes import cpu_seconds
+from stentor.bench.spark_scale import MOST_ROUNDS, Bench
+from stentor.engine import Engine
+from stentor.index.catalog import index_class, names
+from stentor.index.layered import Layered
+from stentor.workloads.phones import Phones
+
+SUBSCRIPTIONS: Final = 10_000
+
+
+def beside_the_engine(bench: Bench, offers: Offers) -> tuple[Table, ...]:
+    """CPU per event and delivery, the stream's beside the engine's own, for every structure."""
+    if cpu_seconds() is None:
+        bench.progress("this system does not tell the CPU of processes: no tables of it")
+        return ()
+    structures = [name for name in names() if not issubclass(index_class(name), Layered)]
+    return tuple(table for name in structures for table in _of_structure(bench, offers, name))
+
+
+def _of_structure(bench: Bench, offers: Offers, index: str) -> tuple[Table, Table]:
+    phones, size = Phones(bench.options.seed), bench.part(SUBSCRIPTIONS, 100)
+    few, few_deliveries = _compared(bench, offers, index, "few deliveries", phones.texts(0, size))
+    many, many_deliveries = _compared(
+        bench, offers, index, "about ten deliveries per event", phones.mixed_texts(size)
+    )
+    more = _more(many) - _more(few)
+    stream = many.rows[1]
+    each = more / max(many_deliveries - few_deliveries, 1e-9)
+    told = replace(stream, figures={**stream.figures, "more µs/delivery": each})
+    return few, replace(many, rows=(many.rows[0], told))
+
+
+def _compared(
+    bench: Bench, offers: Offers, index: str, what: str, texts: list[str]
+) -> tuple[Table, float]:
+    """The engine and a stream of the same events and subscriptions; deliveries per event."""
+    title = f"{len(texts):,} subscriptions in the {index}, {what}: CPU"
+    ids = [f"s{row}" for row in range(len(texts))]
+    subscriptions = pa.table({"id": ids, "expression": texts})
+    own = _Own(index, subscriptions, pq.read_table(offers.batch.path))
+    op = pa.array(["subscribe"] * len(ids))
+    changes = bench.stage(subscriptions.append_column("op", op), "phones")
+    settings = {"index": index, "merge_least": 1}
+    stream = Streamed(bench, 2, offers, changes, settings)
+    items = offers.counted
+    cases = [
+        Case("engine, publish_batch", own.cpu, items, own.answer, most=MOST_ROUNDS),
+        Case("stream, 2 task slots", stream.cpu, items, stream.answer, most=MOST_ROUNDS),
+    ]
+    engine, streamed = measure(cases, bench.options.repetitions, bench.progress, title)
+    deliveries = own.deliveries / items
+    more = (streamed.median - engine.median) * 1e6
+    figures = {"deliveries": deliveries, **stream.shares(), "more µs/event": more}
+    rows = (engine, replace(streamed, figures=figures))
+    workload = {**offers.workload(bench), "subscriptions": len(texts), "index": index}
+    return Table(title, workload, "event", Unit.MICROSECONDS, rows), deliveries
+
+
+def _more(table: Table) -> float:
+    """Microseconds per event that the stream takes more."""
+    engine, stream = table.rows
+    return (stream.median - engine.median) * 1e6
+
+
+class _Own:
+    """The engine in this process, on the same batches of the same events."""
+
+    def __init__(self, index: str, subscriptions: pa.Table, events: pa.Table) -> None:
+        self._engine = Engine(schema=Phones().schema, index=index, clock=None)
+        self._engine.subscribe_batch(subscriptions)
+        self._events = events
+        self.deliveries = 0
+
+    def cpu(self) -> float:
+        started = time.process_time()
+        for _ in range(COUNTED):
+            self._engine.publish_batch(self._events)
+        return time.process_time() - started
+
+    def answer(self) -> Answer:
+        reports = [self._engine.publish_batch(self._events) for _ in range(COUNTED)]
+        self.deliveries = sum(report.matches.num_rows for report in reports)
+        return (np.array([self.deliveries]),)

@@ -1,0 +1,71 @@
+"""Micro-batches of a thousand events and a hundred changes, one after the other."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from stentor.bench.result import Row, Table, Unit
+from stentor.bench.spark_feed import Commit, Feed
+from stentor.bench.spark_messages import EVENTS, WARM, Messages
+from stentor.bench.spark_scale import Bench
+
+#: Batches in each part of the run that is looked at by itself.
+PART: Final = 100
+#: What the driver waits for, one after the other.
+_STEPS: Final = ("reading", "ordering", "settling", "matching")
+
+
+def micro_batches(bench: Bench, messages: Messages) -> Table:
+    """Milliseconds from commit to commit while files wait, and whether they stay the same."""
+    one = messages.events(1, "message")
+    batches = list(messages.micro_batches())
+    spark = bench.sessions.of(2)
+    least = min(10_000, bench.subscriptions // 2)
+    with Feed(spark, bench.folder / "latency", one, merge_least=least) as feed:
+        bench.progress(f"building the base of {bench.subscriptions:,} subscriptions")
+        built = feed.subscribe(messages.base, one)
+        for events, changes in batches:
+            feed.give("changes", changes)
+            feed.give("events", events)
+        commits = []
+        for commit in feed.commits():
+            commits.append(commit)
+            if len(commits) % PART == 0:
+                bench.progress(f"micro-batch {len(commits)} of {len(batches)}")
+    counted = list(pairwise(commits))[WARM - 1 :]
+    workload = {
+        **messages.workload,
+        "subscriptions": bench.subscriptions,
+        "events": EVENTS,
+        "changes": messages.changes,
+        "base built from texts in": f"{built:.0f} s",
+        "left out": f"the first {WARM}",
+    }
+    part = min(PART, len(counted) // 3)
+    middle = (len(counted) - part) // 2
+    rows = (
+        _row(f"first {part}", counted[:part]),
+        _row(f"middle {part}", counted[middle : middle + part]),
+        _row(f"last {part}", counted[-part:]),
+        _row(f"all {len(counted)}", counted),
+    )
+    title = f"Micro-batches of {EVENTS:,} events and {messages.changes} changes, 2 task slots"
+    return Table(title, workload, "micro-batch", Unit.MILLISECONDS, rows)
+
+
+def _row(name: str, counted: list[tuple[Commit, Commit]]) -> Row:
+    """Batches with the commit before each; medians of what each step took, in milliseconds."""
+    seconds = tuple(after.clock - before.clock for before, after in counted)
+    batches = [after.progress for _, after in counted]
+    in_steps = np.array([[one.steps.get(step, 0.0) for step in _STEPS] for one in batches])
+    own = np.array([one.seconds for one in batches])
+    parts = {
+        **dict(zip(_STEPS, in_steps.T, strict=True)),
+        "commit": own - in_steps.sum(axis=1),
+        "Spark's own": np.array(seconds) - own,
+    }
+    shown = {step: 1e3 * float(np.median(values)) for step, values in parts.items()}
+    return Row(name, seconds, {"95 %": 1e3 * float(np.percentile(seconds, 95)), **shown})
