@@ -10,12 +10,13 @@ INSTALLED := $(VENV)/.installed
 ARGS ?=
 WORKERS ?= 2
 OPERATIONS ?= 1000000
+CRASHES ?= 200
 
 SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 BASE_PYTHON = $(shell for python in $(PYTHON3) python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$python -c '$(SUPPORTED)' 2>/dev/null; then echo $$python; break; fi; done)
 
-.PHONY: help demo test check bench soak format requirements clean
+.PHONY: help demo test check bench soak cluster format requirements clean
 
 help: ## List the targets
 	@echo 'usage: make TARGET'
@@ -37,9 +38,12 @@ check: $(INSTALLED) ## Check style, types, the direction of imports and the docu
 bench: $(INSTALLED) ## Time the scan and print the ratios
 	@$(VENV)/bin/stentor bench scan $(ARGS)
 
-soak: $(INSTALLED) ## Run the tests for hours: many more examples, OPERATIONS seeded operations
-	@HYPOTHESIS_PROFILE=soak STENTOR_SOAK_OPERATIONS=$(OPERATIONS) \
+soak: $(INSTALLED) ## Run the tests for hours: many more examples, OPERATIONS and CRASHES
+	@HYPOTHESIS_PROFILE=soak STENTOR_SOAK_OPERATIONS=$(OPERATIONS) STENTOR_CRASHES=$(CRASHES) \
 		$(PYTHON) -m pytest -n $(WORKERS) --dist loadgroup tests $(ARGS)
+
+cluster: $(INSTALLED) ## Run one job on a Spark cluster of two workers, and compare (two minutes)
+	@$(PYTHON) -m tests.cluster.run_cluster
 
 format: $(INSTALLED) ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff check --fix --quiet

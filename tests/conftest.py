@@ -7,6 +7,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+collect_ignore = ["cluster", "programs"]  # what tests and targets run, and no tests
+
 settings.register_profile(
     "ci",
     derandomize=True,

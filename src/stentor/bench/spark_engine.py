@@ -22,6 +22,9 @@ from stentor.workloads.phones import Phones
 
 SUBSCRIPTIONS: Final = 10_000
 
+_DELIVERIES: Final = "deliveries"
+_MORE: Final = "more µs/event"
+
 
 def beside_the_engine(bench: Bench, offers: Offers) -> tuple[Table, ...]:
     """CPU per event and delivery, the stream's beside the engine's own, for every structure."""
@@ -33,48 +36,43 @@ def beside_the_engine(bench: Bench, offers: Offers) -> tuple[Table, ...]:
 
 
 def _of_structure(bench: Bench, offers: Offers, index: str) -> tuple[Table, Table]:
+    """Subscriptions that want few events, then some that want many; what a delivery adds."""
     phones, size = Phones(bench.options.seed), bench.part(SUBSCRIPTIONS, 100)
-    few, few_deliveries = _compared(bench, offers, index, "few deliveries", phones.texts(0, size))
-    many, many_deliveries = _compared(
-        bench, offers, index, "about ten deliveries per event", phones.mixed_texts(size)
-    )
-    more = _more(many) - _more(few)
-    stream = many.rows[1]
-    each = more / max(many_deliveries - few_deliveries, 1e-9)
-    told = replace(stream, figures={**stream.figures, "more µs/delivery": each})
-    return few, replace(many, rows=(many.rows[0], told))
+    narrow = compared(bench, offers, index, "narrow", phones.texts(0, size))
+    wide = compared(bench, offers, index, "wide", phones.mixed_texts(size))
+    few, many = narrow.rows[1].figures, wide.rows[1].figures
+    deliveries = many[_DELIVERIES] - few[_DELIVERIES]
+    if not deliveries:
+        return narrow, wide
+    each = (many[_MORE] - few[_MORE]) / deliveries
+    engine, stream = wide.rows
+    told = replace(stream, figures={**many, "more µs/delivery": each})
+    return narrow, replace(wide, rows=(engine, told))
 
 
-def _compared(
-    bench: Bench, offers: Offers, index: str, what: str, texts: list[str]
-) -> tuple[Table, float]:
-    """The engine and a stream of the same events and subscriptions; deliveries per event."""
-    title = f"{len(texts):,} subscriptions in the {index}, {what}: CPU"
+def compared(bench: Bench, offers: Offers, index: str, kind: str, texts: list[str]) -> Table:
+    """The engine and a stream, on the same events and subscriptions."""
+    title = f"{len(texts):,} {kind} subscriptions in the {index}: CPU of the engine, of a stream"
     ids = [f"s{row}" for row in range(len(texts))]
     subscriptions = pa.table({"id": ids, "expression": texts})
     own = _Own(index, subscriptions, pq.read_table(offers.batch.path))
     op = pa.array(["subscribe"] * len(ids))
     changes = bench.stage(subscriptions.append_column("op", op), "phones")
-    settings = {"index": index, "merge_least": 1}
-    stream = Streamed(bench, 2, offers, changes, settings)
+    stream = Streamed(bench, 2, offers, changes, {"index": index, "merge_least": 1})
     items = offers.counted
     cases = [
-        Case("engine, publish_batch", own.cpu, items, own.answer, most=MOST_ROUNDS),
-        Case("stream, 2 task slots", stream.cpu, items, stream.answer, most=MOST_ROUNDS),
+        Case("engine", own.cpu, items, own.answer, most=MOST_ROUNDS),
+        Case("stream", stream.cpu, items, stream.answer, most=MOST_ROUNDS),
     ]
     engine, streamed = measure(cases, bench.options.repetitions, bench.progress, title)
-    deliveries = own.deliveries / items
-    more = (streamed.median - engine.median) * 1e6
-    figures = {"deliveries": deliveries, **stream.shares(), "more µs/event": more}
+    figures = {
+        _DELIVERIES: own.deliveries / items,
+        **stream.shares(),
+        _MORE: (streamed.median - engine.median) * 1e6,
+    }
     rows = (engine, replace(streamed, figures=figures))
-    workload = {**offers.workload(bench), "subscriptions": len(texts), "index": index}
-    return Table(title, workload, "event", Unit.MICROSECONDS, rows), deliveries
-
-
-def _more(table: Table) -> float:
-    """Microseconds per event that the stream takes more."""
-    engine, stream = table.rows
-    return (stream.median - engine.median) * 1e6
+    workload = {**offers.workload(bench), "subscriptions": len(texts), "task slots": 2}
+    return Table(title, workload, "event", Unit.MICROSECONDS, rows)
 
 
 class _Own:

@@ -16,7 +16,7 @@ from stentor.bench.spark_scale import MOST_ROUNDS, Bench, Staged
 from stentor.workloads.phones import Phones
 
 #: Events of a micro-batch.
-EVENTS: Final = 500_000
+EVENTS: Final = 400_000
 #: Micro-batches of a sample: those that warm up, and those that count.
 WARM, COUNTED = 1, 2
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from stentor.bench.result import Row, Table, Unit
 from stentor.bench.spark_feed import Commit, Feed
-from stentor.bench.spark_messages import EVENTS, WARM, Messages
+from stentor.bench.spark_messages import EVENTS, Messages
 from stentor.bench.spark_scale import Bench
 
 #: Batches in each part of the run that is looked at by itself.
@@ -35,14 +35,14 @@ def micro_batches(bench: Bench, messages: Messages) -> Table:
             commits.append(commit)
             if len(commits) % PART == 0:
                 bench.progress(f"micro-batch {len(commits)} of {len(batches)}")
-    counted = list(pairwise(commits))[WARM - 1 :]
+    counted = list(pairwise(commits))[messages.warm - 1 :]
     workload = {
         **messages.workload,
         "subscriptions": bench.subscriptions,
         "events": EVENTS,
         "changes": messages.changes,
         "base built from texts in": f"{built:.0f} s",
-        "left out": f"the first {WARM}",
+        "left out": f"the first {messages.warm}",
     }
     part = min(PART, len(counted) // 3)
     middle = (len(counted) - part) // 2

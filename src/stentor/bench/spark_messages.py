@@ -14,9 +14,8 @@ from stentor.bench.spark_scale import Bench, Staged
 from stentor.workloads.spatial_keyword import KeywordSubscriptions, SpatialKeyword
 
 #: Of a micro-batch.
-EVENTS, CHANGES = 1_000, 100
-#: Micro-batches that are left out, and those that count.
-WARM, COUNTED = 10, 500
+EVENTS: Final = 1_000
+CHANGES: Final = 100
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,10 @@ class Messages:
     """What is drawn once, and cut into files."""
 
     bench: Bench
+    warm: int = 10
+    """Micro-batches that are left out, …"""
+    counted: int = 500
+    """… and those that count."""
 
     @property
     def workload(self) -> dict[str, Any]:
@@ -38,7 +41,7 @@ class Messages:
     @property
     def batches(self) -> int:
         """How many micro-batches there are, with those that are left out."""
-        return WARM + self.bench.part(COUNTED, 12)
+        return self.warm + self.bench.part(self.counted, 6)
 
     @property
     def changes(self) -> int:

@@ -46,7 +46,7 @@ def spark_workers() -> list[int]:
         for java in _below(os.getpid())
         if java.name == _JAVA
         for worker in _below(java.pid)
-        if worker.name != _JAVA
+        if worker.name != _JAVA and not worker.has_ended
     ]
 
 
@@ -56,6 +56,8 @@ def proportional_bytes(processes: Iterable[int]) -> int | None:
     for pid in processes:
         try:
             lines = (_PROCESSES / str(pid) / "smaps_rollup").read_text().splitlines()
+        except ProcessLookupError:  # it has ended since
+            continue
         except OSError:
             return None
         total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
@@ -67,6 +69,7 @@ class _Process(NamedTuple):
     parent: int
     name: str
     seconds: float  # with those of children that have ended
+    has_ended: bool  # and nobody has asked how
 
 
 def _below(pid: int) -> Iterator[_Process]:
@@ -98,4 +101,6 @@ def _all() -> Iterator[_Process]:
         before, after = line.rsplit(")", 1)
         fields = after.split()
         seconds = sum(int(ticks) for ticks in fields[11:15]) * tick
-        yield _Process(int(folder.name), int(fields[1]), before.split("(", 1)[1], seconds)
+        yield _Process(
+            int(folder.name), int(fields[1]), before.split("(", 1)[1], seconds, fields[0] == "Z"
+        )

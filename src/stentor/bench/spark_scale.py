@@ -31,8 +31,12 @@ class Staged(NamedTuple):
 
 @dataclass
 class Sessions:
-    """One Spark session at a time, on as many cores of this machine as are asked for."""
+    """One Spark session at a time, on as many cores of this machine as are asked for.
 
+    *quick* ones start sooner and compute more slowly, so their figures mean nothing.
+    """
+
+    quick: bool = False
     _open: ExitStack = field(default_factory=ExitStack)
     _slots: int = 0
     _spark: SparkSession | None = None
@@ -48,7 +52,7 @@ class Sessions:
         from stentor.pipeline.command_session import command_session
 
         self.stop()
-        made = command_session(f"local[{slots}]", name="stentor bench")
+        made = command_session(f"local[{slots}]", name="stentor bench", quick=self.quick)
         self._spark, self._slots = self._open.enter_context(made), slots
         return self._spark
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +12,14 @@ import pyarrow.compute as pc
 from stentor.bench.measure import Answer, Case, measure, stopwatch
 from stentor.bench.result import Table, Unit
 from stentor.bench.spark_messages import Messages
-from stentor.bench.spark_scale import MOST_ROUNDS, Bench
+from stentor.bench.spark_scale import MOST_ROUNDS, Bench, Staged
 from stentor.workloads.distributions import words
 from stentor.workloads.spatial_keyword import MOST_KEYWORDS, KeywordSubscriptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SUBSCRIPTIONS: Final = 10_000
+SUBSCRIPTIONS: Final = 15_000
 EVENTS: Final = 50_000
 
 _KEYWORDS: Final = [f"w{number}" for number in range(1, MOST_KEYWORDS + 1)]
@@ -37,28 +38,30 @@ JOIN {{asked}} ON word = w1 AND {_IN_BOX} AND {_HAS_WORDS}
 
 def against_joins(bench: Bench, messages: Messages) -> Table:
     """Seconds of joins that any Spark can do, and of `match`; all of them find the same."""
+    from stentor.pipeline import build_snapshot, match
+
     size, count = bench.part(SUBSCRIPTIONS, 50), bench.part(EVENTS, 500)
     drawn = messages.recipe.subscriptions(size)
     ids = pa.array([f"s{row}" for row in range(size)])
     texts = bench.stage(pa.table({"id": ids, "expression": list(drawn.texts())}), "texts")
     columns = bench.stage(_in_columns(ids, drawn), "columns")
-    events = messages.events(count, "joined")
+    file = messages.events(count, "joined")
     spark = bench.sessions.of(2)
 
+    def read(file: Staged) -> DataFrame:
+        return spark.read.parquet(str(file.path))
+
+    events = read(file).repartition(2)
+    snapshot = build_snapshot(read(texts), bench.folder / "asked", schema=messages.recipe.schema)
+
     def joined(query: str) -> DataFrame:
-        cut = spark.sql(_WORDS, all=spark.read.parquet(str(events.path)).repartition(2))
-        return spark.sql(query, events=cut, asked=spark.read.parquet(str(columns.path)))
-
-    def matched() -> DataFrame:
-        from stentor.pipeline import match
-
-        asked = spark.read.parquet(str(texts.path))
-        return match(spark.read.parquet(str(events.path)).repartition(2), asked)
+        return spark.sql(query, events=spark.sql(_WORDS, all=events), asked=read(columns))
 
     cases = [
         _case("Spark SQL, the predicates as a join's condition", lambda: joined(_BY_PREDICATES), 1),
         _case("Spark SQL, joined by a word, then the predicates", lambda: joined(_BY_KEYWORD)),
-        _case("stentor.pipeline.match", matched),
+        _case("match, from texts", lambda: match(events, read(texts))),
+        _case("match, with a snapshot", lambda: match(events, snapshot=snapshot)),
     ]
     title = "Which subscriptions want which events: Spark SQL alone, and Stentor in Spark"
     rows = measure(cases, bench.options.repetitions, bench.progress, title)
@@ -76,7 +79,7 @@ def _in_columns(ids: pa.Array, drawn: KeywordSubscriptions) -> pa.Table:
     return pa.table({"subscription": ids, **spread, **drawn.boxes._asdict()})
 
 
-def _case(name: str, ask: Any, most: int = MOST_ROUNDS) -> Case:
+def _case(name: str, ask: Callable[[], DataFrame], most: int = MOST_ROUNDS) -> Case:
     def run() -> None:
         ask().write.format("noop").mode("overwrite").save()
 

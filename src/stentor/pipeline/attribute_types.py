@@ -142,6 +142,27 @@ def common_types(
     return T.StructType([T.StructField(name, nullable(of)) for name, (_, of) in common.items()])
 
 
+def check_still_fit(now: T.StructType, began: T.StructType) -> None:
+    """A SettingsError names each attribute whose values no longer fit the type it *began* with.
+
+    >>> was = T.StructType([T.StructField("price", T.LongType())])
+    >>> check_still_fit(T.StructType([T.StructField("price", T.IntegerType())]), was)
+    >>> check_still_fit(T.StructType([T.StructField("price", T.DoubleType())]), was)
+    Traceback (most recent call last):
+    stentor.errors.SettingsError: the column 'price' is double now, but was bigint when the \
+pipeline began; cast it, or choose another folder
+    """
+    types = {one.name: one.dataType for one in now.fields}
+    mistakes = [
+        f"the column {one.name!r} is {types[one.name].simpleString()} now, but was "
+        f"{one.dataType.simpleString()} when the pipeline began; cast it, or choose another folder"
+        for one in began.fields
+        if one.name in types and not _fits(types[one.name], one.dataType)
+    ]
+    if mistakes:
+        raise SettingsError("\n".join(mistakes))
+
+
 def types_of_kinds(kinds: Mapping[str, str]) -> T.StructType:
     """The struct type of attributes of these *kinds*; "number range", "timestamp range" too.
 
@@ -180,6 +201,16 @@ def schema_of(types: T.StructType, *, plane: bool = False) -> Schema:
         raise SettingsError("\n".join(mistakes))
     kinds = {name: kind_of_type(of) or Kind.STRING for name, of in usable.items()}
     return Schema.declare(kinds, plane=plane)
+
+
+_INTEGERS: Final = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+
+
+def _fits(now: T.DataType, began: T.DataType) -> bool:
+    """Whether every value of the type *now* is one of the type *began*, however written."""
+    if isinstance(now, _INTEGERS) and isinstance(began, _INTEGERS):
+        return _INTEGERS.index(type(now)) <= _INTEGERS.index(type(began))
+    return _merged(began, nullable(now), kind_of_type(began)) == began
 
 
 def _merged(first: T.DataType, second: T.DataType, declared: Kind | None) -> T.DataType | None:

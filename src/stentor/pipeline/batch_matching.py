@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stentor.encoding.columns import Float64, Int64, ScoredPairs
+from stentor.engine.ranking import best_places
 from stentor.errors import FolderError
 from stentor.index.verify import scores_of
 from stentor.pipeline.batch_building import run_folder
@@ -128,14 +128,7 @@ def k_best(found: list[Matches], k: int) -> Matches:
     event = np.concatenate([one.event for one in found])
     scores = np.concatenate([one.scores for one in found])
     ids = pa.concat_arrays([one.subscriptions for one in found])
-    table = pa.table({"event": event, "score": scores, "id": ids})
-    order = pc.sort_indices(
-        table,
-        sort_keys=[("event", "ascending"), ("score", "descending"), ("id", "ascending")],
-    ).to_numpy()
-    sorted_events = event[order]
-    rank = np.arange(len(order)) - np.searchsorted(sorted_events, sorted_events)
-    kept = order[rank < k]
+    kept = best_places(event, scores, ids, k)
     return Matches(found[0].events, event[kept], ids.take(pa.array(kept)), scores[kept])
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
+from stentor.engine.ranking import best_places
 from stentor.pipeline.commits import TableFile
 from stentor.pipeline.new_files import explaining
 from stentor.pipeline.table_files import write_file
@@ -42,16 +42,8 @@ class Ranking:
 
 def k_best(deliveries: Any, k: int) -> Any:
     """The k best rows of each event, best first; equal scores go by id."""
-    ids = deliveries["subscription"].combine_chunks().dictionary_encode()
-    # Python compares strings by code points, as the engine does.
-    names = ids.dictionary.to_pylist()
-    rank = np.empty(len(names), np.int64)
-    rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    seq = deliveries["seq"].to_numpy()
-    order = np.lexsort((rank[ids.indices.to_numpy()], -deliveries["score"].to_numpy(), seq))
-    first = np.flatnonzero(np.diff(seq[order], prepend=-1))
-    place = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
-    return deliveries.take(pa.array(order[place < k]))
+    seq, scores = deliveries["seq"].to_numpy(), deliveries["score"].to_numpy()
+    return deliveries.take(pa.array(best_places(seq, scores, deliveries["subscription"], k)))
 
 
 def write_found(work: Path, name: str, deliveries: Any) -> None:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from stentor.errors import SettingsError
 from stentor.model import Schema
-from stentor.pipeline.attribute_types import schema_of
+from stentor.pipeline.attribute_types import check_still_fit, schema_of
 from stentor.pipeline.batch_loop import BatchLoop
 from stentor.pipeline.commits import Commits, Manifest
 from stentor.pipeline.folder_lock import FolderLock, hold
@@ -28,7 +28,7 @@ from stentor.pipeline.packing import packed, packed_types
 from stentor.pipeline.progress import BatchProgress
 from stentor.pipeline.runner import SparkRunner
 from stentor.pipeline.settings import PlanName, StreamSettings
-from stentor.pipeline.table_files import table_schemas
+from stentor.pipeline.table_files import TIME, table_schemas
 from stentor.pipeline.tables import DeltaTables
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
@@ -124,7 +124,9 @@ def run(
             listeners,
         )
         writer = prepared.records.writeStream.foreachBatch(loop)
-        writer = writer.option("checkpointLocation", str(checkpoint or path / "checkpoint"))
+        # Without a scheme Spark may put it into HDFS, apart from what belongs to it.
+        location = checkpoint or f"file:{(path / 'checkpoint').as_posix()}"
+        writer = writer.option("checkpointLocation", str(location))
         writer = writer.trigger(**trigger) if trigger else writer
         query = writer.queryName(f"stentor {path.name}").start()
     except BaseException:
@@ -159,6 +161,7 @@ def _prepare(
         attributes = T.StructType.fromJson(last.settings["attributes"])
         known = Schema.from_dict(last.schema)
         _check_same(last, path, settings, declared)
+        check_still_fit(attribute_types(frames, known), attributes)
     fixed = {
         "attributes": attributes.jsonValue(),
         "has_order": settings.has_order,
@@ -166,7 +169,7 @@ def _prepare(
     }
     for folder in ("bases", "segments", "live", "work"):
         (path / folder).mkdir(exist_ok=True)
-    schemas = table_schemas(_arrow_struct(packed_types(attributes)))
+    schemas = table_schemas(_arrow_type(packed_types(attributes)))
     tables = DeltaTables(path, schemas, retention=settings.retention)
     housekeeping = Housekeeping(path, tables, settings)
     housekeeping.recover()
@@ -193,9 +196,15 @@ def _check_same(
         )
 
 
-def _arrow_struct(attributes: T.StructType) -> Any:
-    """The type of the attributes in the table of events."""
-    return pa.struct([(one.name, to_arrow_type(one.dataType)) for one in attributes.fields])
+def _arrow_type(of: T.DataType) -> Any:
+    """The type of attributes in the table of events."""
+    if isinstance(
+        of, T.TimestampType
+    ):  # Spark's own function asks for a zone, in a way that varies
+        return TIME
+    if isinstance(of, T.StructType):
+        return pa.struct([(one.name, _arrow_type(one.dataType)) for one in of.fields])
+    return to_arrow_type(of)
 
 
 #: The streams of this process that hold their folders, and who gives those back.
@@ -213,7 +222,7 @@ def _let_the_last_one_end(path: Path) -> None:
 def _release_at_the_end(
     query: StreamingQuery, path: Path, lock: FolderLock, close: Sequence[Callable[[], None]]
 ) -> None:
-    """Let the next writer in once *query* has ended, however it ends, and all of *close* with it."""
+    """Let the next writer in once *query* has ended, however it ends, and *close* is done."""
 
     def wait() -> None:
         try:
