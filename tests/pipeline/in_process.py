@@ -6,6 +6,7 @@ import copy
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
 from stentor.pipeline import replicas
@@ -32,6 +33,14 @@ class InProcess:
     def read(self, records, step):
         return [step.read(number, iter(part.to_batches())) for number, part in enumerate(records)]
 
+    def only(self, records, *, events):
+        is_event = [pc.equal(part["op"], "publish") for part in records]
+        chosen = is_event if events else [pc.invert(mask) for mask in is_event]
+        return [part.filter(mask) for part, mask in zip(records, chosen, strict=True)]
+
+    def publish(self, records, step):
+        return [step.publish(iter(part.to_batches())) for part in records]
+
     def run(self, step, tasks, report):
         step = copy.deepcopy(step)
         return [step.task(number) for number in range(tasks)]
@@ -46,7 +55,8 @@ def canonical(records):
     place = iter(range(len(events)))
     taken = [next(place) if isinstance(one, Publish) else None for one in records]
     attributes = pa.StructArray.from_arrays(
-        [table[name].combine_chunks().take(pa.array(taken, pa.int64())) for name in names], names=names
+        [table[name].combine_chunks().take(pa.array(taken, pa.int64())) for name in names],
+        names=names,
     )
     return pa.table(
         {

@@ -5,9 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from stentor.pipeline.failpoints import FAILPOINTS
 from tests.programs.afternoons import (
@@ -48,6 +50,13 @@ class Kill:
         return cls(after=after) if kind < 0.8 else cls(worker_after=after)
 
 
+class Ended(NamedTuple):
+    """How a run ended: whether all was read by then, and how many processes were killed."""
+
+    is_done: bool
+    kills: int
+
+
 class History:
     """An afternoon in files, on its way through a pipeline that is killed now and then."""
 
@@ -65,8 +74,8 @@ class History:
         """What the tables are to say when all is done."""
         return expected_tables(self._batches)
 
-    def run(self, kill: Kill) -> bool:
-        """Start the driver and let happen what *kill* says; whether it came to its end."""
+    def run(self, kill: Kill) -> Ended:
+        """Start the driver and let happen what *kill* says."""
         with (
             (self._folder / "errors").open("wb") as errors,
             subprocess.Popen(
@@ -84,22 +93,22 @@ class History:
                 # Java would notice by itself, but only after a while.
                 os.killpg(driver.pid, signal.SIGKILL)
 
-    def _watch(self, driver: subprocess.Popen[str], kill: Kill) -> bool:
+    def _watch(self, driver: subprocess.Popen[str], kill: Kill) -> Ended:
         assert driver.stdout is not None
-        begun = driver.stdout.readline().strip() == BEGUN
-        if begun and kill.after is not None:
-            _wait(driver, kill.after)
-            os.killpg(driver.pid, signal.SIGKILL)
-        if begun and kill.worker_after is not None:
-            _wait(driver, kill.worker_after)
-            while not _kill_a_worker(driver.pid):
-                assert driver.poll() is None, "all was done before a worker could be killed"
-                time.sleep(0.05)
+        workers = 0
+        if driver.stdout.readline().strip() == BEGUN:
+            if kill.after is not None:
+                _wait(driver, kill.after)
+                os.killpg(driver.pid, signal.SIGKILL)
+            if kill.worker_after is not None:
+                _wait(driver, kill.worker_after)
+                workers = _kill_a_worker(driver)
         code = driver.wait(MOST_SECONDS)
         if code == -signal.SIGKILL:
-            return False
+            return Ended(is_done=False, kills=1 + workers)
         assert code == 0, (kill, (self._folder / "errors").read_text()[-10_000:])
-        return driver.stdout.read().endswith(f"{DONE}\n")
+        assert driver.stdout.read().endswith(f"{DONE}\n")
+        return Ended(is_done=True, kills=workers)
 
 
 def _batches(seed: int) -> list[list[Json]]:
@@ -114,21 +123,28 @@ def _wait(driver: subprocess.Popen[str], seconds: float) -> None:
         time.sleep(0.02)
 
 
-def _kill_a_worker(driver: int) -> bool:
-    """Kill a Python worker of the process *driver*, one that a daemon has forked."""
+def _kill_a_worker(driver: subprocess.Popen[str]) -> int:
+    """Kill a Python worker of *driver* as soon as there is one; how many: none if it ends first."""
+    while driver.poll() is None:
+        for worker in _workers(driver.pid):
+            os.kill(worker, signal.SIGKILL)
+            return 1
+        time.sleep(0.05)
+    return 0
+
+
+def _workers(driver: int) -> Iterator[int]:
+    """The processes that a Python daemon below the process *driver* has forked."""
     listed = subprocess.run(
         ["ps", "-axo", "pid=,ppid=,command="], capture_output=True, text=True, check=True
     )
     processes = [line.split(None, 2) for line in listed.stdout.splitlines()]
-    below = {driver}
-    daemons: set[int] = set()
+    below, daemons = {driver}, set[int]()
     for _ in range(4):  # driver, Java, daemon, worker
         for pid, parent, command in processes:
             if int(parent) in daemons:
-                os.kill(int(pid), signal.SIGKILL)
-                return True
-            if int(parent) in below:
+                yield int(pid)
+            elif int(parent) in below:
                 below.add(int(pid))
                 if "pyspark.daemon" in command:
                     daemons.add(int(pid))
-    return False

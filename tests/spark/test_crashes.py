@@ -28,7 +28,7 @@ KILLS = [
 def test_after_twelve_kills_the_tables_are_those_of_one_engine(tmp_path: Path) -> None:
     history = History(tmp_path, seed=5)
     for kill in KILLS:
-        assert not history.run(kill), kill
-    assert history.run(Kill(worker_after=1))
+        assert history.run(kill) == (False, 1), kill
+    assert history.run(Kill(worker_after=1)) == (True, 1)
     assert found_tables(history.path) == history.expected()
     assert not leftovers(history.path)

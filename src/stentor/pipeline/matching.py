@@ -16,10 +16,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from stentor.encoding.columns import EventColumns, ScoredPairs
+from stentor.encoding.columns import EventColumns
 from stentor.encoding.ragged import concatenate, events_between, take
 from stentor.encoding.readonly import read_only
-from stentor.engine.core import match
 from stentor.engine.names import StringArrays, Strings
 from stentor.engine.state import State
 from stentor.index.catalog import structure_class
@@ -27,6 +26,7 @@ from stentor.index.verify.candidates import Tally
 from stentor.model.time import NEVER
 from stentor.pipeline.backwards import differences
 from stentor.pipeline.commits import LiveSegment, TableFile
+from stentor.pipeline.deliveries import DeliveryFiles, matched, plain
 from stentor.pipeline.live import live_index, write_live
 from stentor.pipeline.ordering import ADMITTED, Ordered, open_order, reason
 from stentor.pipeline.parts import open_events, open_rows
@@ -35,9 +35,6 @@ from stentor.pipeline.rejections import Rejections
 from stentor.pipeline.replicas import ShardVersion, replica
 from stentor.pipeline.segments import Asked, open_asked
 from stentor.pipeline.table_files import moments, write_file
-
-#: Deliveries that are gathered before a file is written.
-FILE_ROWS = 4_000_000
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -101,9 +98,8 @@ class _Task:
         self._is_first = is_first
         self._path, self._work = Path(step.path), Path(step.work)
         self._rejections = Rejections()
-        self._deliveries: list[Any] = []
-        self._gathered = 0
-        self._files: dict[str, list[TableFile]] = {"deliveries": [], "events": []}
+        self._deliveries = DeliveryFiles(self._path, step.batch)
+        self._files: dict[str, list[TableFile]] = {"events": []}
         self._seconds = {"opening": 0.0, "matching": 0.0, "writing": 0.0}
         self._kept: list[tuple[EventColumns, StringArrays, Any]] = []
         self._found: list[str] = []
@@ -117,10 +113,11 @@ class _Task:
             self._match(state, piece)
         live = self._hold()
         self._match_back()
-        self._write()
+        self._files["deliveries"] = self._deliveries.close()
         self._files["rejected"] = self._rejections.write(
             self._path, self._step.batch, self._step.batch_time
         )
+        self._seconds["writing"] += self._deliveries.seconds
         return MatchReport(
             self._files,
             live,
@@ -158,32 +155,13 @@ class _Task:
             self._kept.append((take(events, kept), StringArrays.of(taken["id"]), taken))
 
     def _deliver(self, state: State, events: EventColumns, ids: Any) -> None:
-        pairs = match(state, events, self._step.top, 1)
-        if not len(pairs.rows):
-            return
-        place = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
-        count = len(place)
-        scores = (
-            pa.array(pairs.scores)
-            if isinstance(pairs, ScoredPairs)
-            else pa.nulls(count, pa.float64())
-        )
-        deliveries = pa.table(
-            {
-                "event": _dictionary(ids, place),
-                "subscription": state.subscribers.ids.take(pairs.rows).cast(pa.string()),
-                "change": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), ["matched"]),
-                "score": scores,
-                "seq": events.seq[place],
-                "time": moments(events.time[place]),
-            }
-        )
+        deliveries = matched(state, events, ids, self._step.top)
         if self._step.top is not None and len(self._step.shards) > 1:
             name = f"found-{secrets.token_hex(8)}"
-            write_found(self._work, name, _plain(deliveries))
+            write_found(self._work, name, plain(deliveries))
             self._found.append(name)
         else:
-            self._gather(deliveries)
+            self._deliveries.add(deliveries)
 
     def _refuse(self, rows: Any, ordered: Ordered, until: Any) -> None:
         for row in np.flatnonzero(ordered.refused != ADMITTED).tolist():
@@ -226,43 +204,12 @@ class _Task:
 
     def _ask(self, asked: Asked) -> None:
         for name in self._chunk.live:
-            self._gather(differences(asked, *live_index(self._step.path, name, self._shard.index)))
+            self._deliveries.add(
+                differences(asked, *live_index(self._step.path, name, self._shard.index))
+            )
         for columns, ids, _ in self._kept:
             events = structure_class(self._shard.index).over_events(columns)
-            self._gather(differences(asked, events, Strings(ids)))
-
-    def _gather(self, rows: Any) -> None:
-        if rows.num_rows:
-            self._deliveries.append(rows)
-            self._gathered += rows.num_rows
-        if self._gathered >= FILE_ROWS:
-            self._write()
-
-    def _write(self) -> None:
-        if not self._deliveries:
-            return
-        started = perf_counter()
-        table = pa.concat_tables([_plain(rows) for rows in self._deliveries])
-        self._files["deliveries"].append(
-            write_file(self._path, "deliveries", table, self._step.batch)
-        )
-        self._deliveries, self._gathered = [], 0
-        self._spend("writing", started)
+            self._deliveries.add(differences(asked, events, Strings(ids)))
 
     def _spend(self, what: str, started: float) -> None:
         self._seconds[what] += perf_counter() - started
-
-
-def _dictionary(values: Any, places: Any) -> Any:
-    """`values[places]`, each value stored once."""
-    plain = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), plain)
-
-
-def _plain(rows: Any) -> Any:
-    """*rows* without dictionaries."""
-    for place, name in enumerate(("event", "subscription", "change")):
-        column = rows[name]
-        if pa.types.is_dictionary(column.type):
-            rows = rows.set_column(place, name, column.cast(pa.string()))
-    return rows

@@ -20,6 +20,7 @@ from stentor.pipeline.live import LiveIds
 from stentor.pipeline.matching import Chunk, Matching, MatchReport, Slice
 from stentor.pipeline.new_files import explaining
 from stentor.pipeline.ordering import Marks, Order, put_in_order, write_order
+from stentor.pipeline.publishing import Publishing
 from stentor.pipeline.ranking import Ranking, RankReport
 from stentor.pipeline.reading import Reading, ReadPart, ReadReport
 from stentor.pipeline.replicas import ShardVersion
@@ -89,15 +90,20 @@ class MicroBatch:
         """Take in *records*; what they led to."""
         with explaining(self._work):
             self._work.mkdir(parents=True)
+        is_plain = self._is_plain
+        read = self._runner.only(records, events=False) if is_plain else records
         try:
-            reports = self._timed("reading", lambda: self._read(records))
+            reports = self._timed("reading", lambda: self._read(read))
             failpoint("records-read")
             outcome = self._timed("ordering", lambda: self._order(reports))
             failpoint("order-written")
             parts = _parts(reports)
             self._timed("settling", lambda: self._settle(outcome, parts))
             failpoint("changes-settled")
-            self._timed("matching", lambda: self._match(outcome, parts))
+            if is_plain:
+                self._timed("publishing", lambda: self._publish(outcome, records))
+            else:
+                self._timed("matching", lambda: self._match(outcome, parts))
             failpoint("events-matched")
         finally:
             shutil.rmtree(self._work, ignore_errors=True)
@@ -105,6 +111,38 @@ class MicroBatch:
         outcome.counts["delivered"] = sum(one.rows for one in outcome.files.get("deliveries", ()))
         outcome.seconds = dict(self._seconds)
         return outcome
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether nothing about an event depends on another one."""
+        settings = self._settings
+        has_order = settings.has_order or settings.has_time or settings.keeps_events
+        return not has_order and not self._before.live and len(self._before.shards) == 1
+
+    def _publish(self, outcome: Outcome, records: Any) -> None:
+        """Match the events as they are read: the short way."""
+        step = Publishing(
+            str(self._path),
+            self._batch,
+            self._schema,
+            self._settings.limits,
+            self._with_changes(self._before.shards[0], outcome.segments),
+            outcome.order.seq + 1,
+            outcome.order.time,
+            self._settings.top,
+        )
+        for report in self._runner.publish(self._runner.only(records, events=True), step):
+            outcome.add_files(report.files)
+            outcome.began = max(outcome.began, report.batch_time)
+            outcome.counts["events"] += report.events
+            outcome.counts["candidates"] += report.candidates
+            outcome.counts["records"] += report.events
+            outcome.counts["records"] += sum(one.rows for one in report.files["rejected"])
+            for what, seconds in report.seconds.items():
+                self._seconds[f"tasks {what}"] += seconds
+        if outcome.counts["events"]:
+            time = max(outcome.order.time, outcome.began)
+            outcome.order = replace(outcome.order, seq=outcome.order.seq + 1, time=time)
 
     def _read(self, records: Any) -> list[ReadReport]:
         step = Reading(

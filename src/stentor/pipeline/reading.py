@@ -19,14 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stentor.encoding.columns import Int64
+from stentor.encoding.columns import EventColumns, Int64
 from stentor.encoding.texts import TextEncoder
 from stentor.engine.names import StringArrays
 from stentor.model import Schema
 from stentor.model.time import BEGINNING
 from stentor.pipeline.commits import TableFile
 from stentor.pipeline.frames import reason_for
-from stentor.pipeline.parts import EventPart, write_changes, write_events
+from stentor.pipeline.parts import ChangePart, EventPart, write_changes, write_events
 from stentor.pipeline.reading_changes import Readers, read_changes
 from stentor.pipeline.rejections import Rejections
 from stentor.pipeline.runner import reported
@@ -38,7 +38,7 @@ from stentor.wire.limits import RecordLimits
 PART_ROWS = 65_536
 
 #: What is kept of a record besides its encoded form.
-_KEPT = ("id", "attributes", "source", "offset")
+_KEPT = ("id", "order", "attributes", "source", "offset")
 #: What makes an event, by its name in a table of events.
 _EVENT = ("id", "time", "until", "weights", "attributes")
 
@@ -84,81 +84,99 @@ class Reading:
         """Read the partition *number*."""
         started = perf_counter()
         partition = _Partition(self, number)
-        for table in _in_parts(batches):
+        for table in in_parts(batches):
             partition.read(table)
+        time = partition.reader.batch_time
         return ReadReport(
             number,
             partition.parts,
-            partition.rejections.write(Path(self.path), self.batch, partition.batch_time),
-            partition.batch_time,
+            partition.reader.rejections.write(Path(self.path), self.batch, time),
+            time,
             perf_counter() - started,
         )
+
+
+class PartitionReader:
+    """Reads a partition's records; what cannot be used is rejected."""
+
+    def __init__(self, schema: bytes, limits: RecordLimits, *, has_time: bool = False) -> None:
+        self._limits = limits
+        self._has_time = has_time
+        self._readers = readers(schema, limits)
+        self.rejections = Rejections()
+        self.batch_time = BEGINNING
+
+    def usable(self, table: Any) -> Any:
+        """The records of *table* without those that are known to be bad already."""
+        self.batch_time = int(pc.max(table["batch_time"]).cast(pa.int64()).as_py())
+        has_problem = pc.is_valid(table["problem"])
+        if not pc.any(has_problem).as_py():
+            return table
+        for row in table.filter(has_problem).to_pylist():
+            raw, problem = row["raw"] or "", row["problem"]
+            reason = reason_for(raw, self._readers.schema, problem) if raw else problem
+            self.rejections.add(reason, raw, row["source"], row.get("offset"))
+        return table.filter(pc.invert(has_problem))
+
+    def events(self, table: Any) -> tuple[EventColumns, Any]:
+        """The usable events of *table*, and the rows that they are."""
+        read = events_from_table(
+            table.select([name for name in _EVENT if name in table.column_names]),
+            self._readers.schema,
+            default_time=self._default_time,
+            limits=self._limits,
+        )
+        for one in read.rejected:
+            assert one.row is not None
+            self.rejections.add_row(table, one.row, one.reason)
+        kept = table if len(read.rows) == table.num_rows else take_rows(table, read.rows)
+        return read.columns, kept.select([name for name in _KEPT if name in kept.column_names])
+
+    def changes(self, table: Any) -> tuple[ChangePart, Any]:
+        """The usable changes of *table*, and the rows that they are."""
+        part, rows, errors = read_changes(
+            table, orders(table), self._readers, self._default_time, self._limits
+        )
+        for row, reason in sorted(errors.items()):
+            self.rejections.add_row(table, row, reason)
+        return part, take_rows(table, rows).drop(["batch_time"])
+
+    @property
+    def _default_time(self) -> int:
+        return BEGINNING if self._has_time else self.batch_time
 
 
 class _Partition:
     """A partition on its way into parts."""
 
     def __init__(self, step: Reading, number: int) -> None:
-        self._step = step
         self._number = number
         self._folder = Path(step.work)
-        self._readers = readers(step.schema, step.limits)
+        self.reader = PartitionReader(step.schema, step.limits, has_time=step.has_time)
         self.parts: list[ReadPart] = []
-        self.rejections = Rejections()
-        self.batch_time = BEGINNING
 
     def read(self, table: Any) -> None:
-        self.batch_time = int(pc.max(table["batch_time"]).cast(pa.int64()).as_py())
-        good = self._without_known_problems(table)
+        """Write the events and the changes of *table* to a part each."""
+        good = self.reader.usable(table)
         is_event = pc.fill_null(pc.equal(good["op"], "publish"), False)
         self._read_events(good.filter(is_event))
         self._read_changes(good.filter(pc.invert(is_event)))
 
-    def _without_known_problems(self, table: Any) -> Any:
-        has_problem = pc.is_valid(table["problem"])
-        if pc.any(has_problem).as_py():
-            for row in table.filter(has_problem).to_pylist():
-                raw, problem = row["raw"] or "", row["problem"]
-                reason = reason_for(raw, self._readers.schema, problem) if raw else problem
-                self.rejections.add(reason, raw, row["source"], row.get("offset"))
-            return table.filter(pc.invert(has_problem))
-        return table
-
     def _read_events(self, table: Any) -> None:
         if not table.num_rows:
             return
-        read = events_from_table(
-            table.select([name for name in _EVENT if name in table.column_names]),
-            self._readers.schema,
-            default_time=self._default_time,
-            limits=self._step.limits,
-        )
-        for one in read.rejected:
-            assert one.row is not None
-            self.rejections.add_row(table, one.row, one.reason)
-        if not len(read.rows):
-            return
-        kept = table if len(read.rows) == table.num_rows else take_rows(table, read.rows)
-        part = EventPart(read.columns, _orders(kept), StringArrays.of(read.ids).hashes())
-        name = self._part(is_events=True, rows=kept.num_rows)
-        kept = kept.select([name for name in _KEPT if name in kept.column_names])
-        write_events(self._folder, name, part, kept)
+        columns, rows = self.reader.events(table)
+        if rows.num_rows:
+            part = EventPart(columns, orders(rows), StringArrays.of(rows["id"]).hashes())
+            write_events(self._folder, self._part(is_events=True, rows=rows.num_rows), part, rows)
 
     def _read_changes(self, table: Any) -> None:
         if not table.num_rows:
             return
-        part, rows, errors = read_changes(
-            table, _orders(table), self._readers, self._default_time, self._step.limits
-        )
-        for row, reason in sorted(errors.items()):
-            self.rejections.add_row(table, row, reason)
-        if len(rows):
-            name = self._part(is_events=False, rows=len(rows))
-            write_changes(self._folder, name, part, take_rows(table, rows).drop(["batch_time"]))
-
-    @property
-    def _default_time(self) -> int:
-        return BEGINNING if self._step.has_time else self.batch_time
+        part, rows = self.reader.changes(table)
+        if rows.num_rows:
+            name = self._part(is_events=False, rows=rows.num_rows)
+            write_changes(self._folder, name, part, rows)
 
     def _part(self, *, is_events: bool, rows: int) -> str:
         # The token keeps a second attempt of a task apart from the first.
@@ -174,7 +192,7 @@ def readers(schema: bytes, limits: RecordLimits) -> Readers:
     return Readers(known, TextEncoder(known, limits.expression))
 
 
-def _in_parts(batches: Iterator[Any]) -> Iterator[Any]:
+def in_parts(batches: Iterator[Any]) -> Iterator[Any]:
     """Arrow batches joined to tables of about `PART_ROWS` rows."""
     gathered: list[Any] = []
     rows = 0
@@ -189,7 +207,7 @@ def _in_parts(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.Table.from_batches(gathered)
 
 
-def _orders(table: Any) -> Int64:
+def orders(table: Any) -> Int64:
     """The places of the records in the user's order; 0 where there is none."""
     if "order" not in table.column_names:
         return np.zeros(table.num_rows, np.int64)

@@ -11,6 +11,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from stentor.pipeline.publishing import Publishing, PublishReport
     from stentor.pipeline.reading import Reading, ReadReport
 
 Report = TypeVar("Report", bound=msgspec.Struct)
@@ -37,8 +38,14 @@ class Runner(Protocol):
     def query(self) -> str:
         """The id of the running query in Spark's checkpoint."""
 
+    def only(self, records: Any, *, events: bool) -> Any:
+        """The *events* among *records*, or all others."""
+
     def read(self, records: Any, step: Reading) -> list[ReadReport]:
         """Run the reading step on *records*; the reports in the order of partitions."""
+
+    def publish(self, records: Any, step: Publishing) -> list[PublishReport]:
+        """Run the publishing step on *records*."""
 
     def run(self, step: Step, tasks: int, report: type[Report]) -> list[Report]:
         """Run the tasks 0 … *tasks* of *step*; their reports in that order."""
@@ -64,6 +71,16 @@ class SparkRunner:
         rows = records.mapInArrow(step, REPORTS).collect()
         reports = [msgspec.json.decode(row.report, type=ReadReport) for row in rows]
         return sorted(reports, key=lambda report: report.partition)
+
+    def only(self, records: DataFrame, *, events: bool) -> DataFrame:
+        # Of a frame of events the optimiser knows that nothing of it is left, and does not read it.
+        return records.filter("op = 'publish'" if events else "op <> 'publish' OR op IS NULL")
+
+    def publish(self, records: DataFrame, step: Publishing) -> list[PublishReport]:
+        from stentor.pipeline.publishing import PublishReport
+
+        rows = records.mapInArrow(step, REPORTS).collect()
+        return [msgspec.json.decode(row.report, type=PublishReport) for row in rows]
 
     def run(self, step: Step, tasks: int, report: type[Report]) -> list[Report]:
         numbers = self._spark.range(0, tasks, 1, tasks)

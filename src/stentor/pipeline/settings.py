@@ -30,6 +30,8 @@ class StreamSettings:
     """Whether records say where they stand in the order."""
     has_time: bool = False
     """Whether records say when they happened; else the batch's own time serves."""
+    keeps_events: bool = True
+    """Whether events may stay live; follows from the frames."""
     limits: RecordLimits = DEFAULT_RECORD_LIMITS
     most_rejected: float | None = None
     """The share of rejected records at which the stream stops."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
@@ -108,6 +108,10 @@ def run(
                 f"{frame.name} is no streaming DataFrame; make it with spark.readStream, or match "
                 "batches with stentor.pipeline.match"
             )
+    keeps_events = any(
+        frame.what != "changes" and frame.columns.until in frame.df.columns for frame in frames
+    )
+    settings = replace(settings, keeps_events=keeps_events)
     spark = frames[0].df.sparkSession
     path = path.resolve()
     _let_the_last_one_end(path)
