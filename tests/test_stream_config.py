@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from stentor.errors import SettingsError
 from stentor.model import Kind
-from stentor.pipeline.config import KafkaOut, load
-from stentor.pipeline.config_sections import span_of
+from stentor.pipeline.config.file import KafkaOut, load
+from stentor.pipeline.config.sections import span_of
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "stentor.toml"
 LEAST = """
@@ -59,7 +59,7 @@ def test_the_example_has_every_key_and_loads() -> None:
 
 
 def test_a_file_is_read_without_spark() -> None:
-    program = f"import sys; from stentor.pipeline.config import load; load({str(EXAMPLE)!r})"
+    program = f"import sys; from stentor.pipeline.config.file import load; load({str(EXAMPLE)!r})"
     program += "; sys.exit('pyspark' in sys.modules or 'deltalake' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

@@ -19,11 +19,11 @@ import duckdb
 from deltalake import DeltaTable
 
 from stentor.errors import FolderError
-from stentor.pipeline.commits import Commits, LiveSegment, Segment, TableFile
-from stentor.pipeline.failpoints import FAILPOINTS
-from stentor.pipeline.removal import remove_orphans, remove_unused
-from stentor.pipeline.table_files import TABLES, table_folder, table_schemas, write_file
-from stentor.pipeline.tables import DeltaTables
+from stentor.pipeline.commit.failpoints import FAILPOINTS
+from stentor.pipeline.commit.manifests import Commits, LiveSegment, Segment, TableFile
+from stentor.pipeline.commit.removal import remove_orphans, remove_unused
+from stentor.pipeline.tables.delta import DeltaTables
+from stentor.pipeline.tables.files import TABLES, table_folder, table_schemas, write_file
 from tests.programs import commit_batches
 from tests.programs.commit_batches import BATCHES, SCHEMAS, new_manifest, rows, write_batch
 from tests.programs.killed_runs import killed_runs

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from stentor.pipeline.java import MISSING, find_java, have_spark_use
+from stentor.pipeline.spark.java import MISSING, find_java, have_spark_use
 
 HOST = "127.0.0.1"
 _HOME = Path(pyspark.__file__).parent

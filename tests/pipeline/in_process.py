@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
-from stentor.pipeline import replicas
-from stentor.pipeline.batch_loop import BatchLoop
-from stentor.pipeline.commits import Commits
-from stentor.pipeline.folder_lock import hold
-from stentor.pipeline.housekeeping import Housekeeping
-from stentor.pipeline.settings import StreamSettings
-from stentor.pipeline.table_files import table_schemas
-from stentor.pipeline.tables import DeltaTables
+from stentor.pipeline.commit.housekeeping import Housekeeping
+from stentor.pipeline.commit.lock import hold
+from stentor.pipeline.commit.manifests import Commits
+from stentor.pipeline.stream.batch_loop import BatchLoop
+from stentor.pipeline.stream.settings import StreamSettings
+from stentor.pipeline.stream.start import replicas
+from stentor.pipeline.tables.delta import DeltaTables
+from stentor.pipeline.tables.files import table_schemas
 from stentor.testing import grid
 from stentor.wire.records import record_to_dict
 from stentor.wire.table_writers import events_to_table

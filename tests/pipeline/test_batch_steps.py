@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stentor.errors import FolderError
-from stentor.pipeline.batch_building import KEPT_RUNS, Builder, BuildOne, BuildShards, told
-from stentor.pipeline.batch_encoding import EncodeSubscriptions
-from stentor.pipeline.batch_matching import MatchEvents
+from stentor.pipeline.batch.building import KEPT_RUNS, Builder, BuildOne, BuildShards, told
+from stentor.pipeline.batch.encoding import EncodeSubscriptions
+from stentor.pipeline.batch.matching import MatchEvents
 from stentor.testing import grid
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS
 from stentor.wire.table_writers import subscriptions_to_table
@@ -201,7 +201,7 @@ def test_bad_events_are_told_or_left_out(tmp_path):
 
 
 def test_many_matches_come_in_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("stentor.pipeline.batch_matching.MOST_ROWS", 7)
+    monkeypatch.setattr("stentor.pipeline.batch.matching.MOST_ROWS", 7)
     run = built_one(tmp_path, [priced(**{f"s{n}": n for n in range(20)})], schema=PRICES)["run"]
     events = pa.table({"id": ["e", "f"], "attributes": [{"price": -1.0}, {"price": 9.5}]})
     step = MatchEvents((), str(tmp_path), None, "raise", DEFAULT_RECORD_LIMITS)

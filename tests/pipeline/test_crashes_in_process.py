@@ -7,9 +7,9 @@ from random import Random
 import pytest
 from deltalake import DeltaTable
 
-from stentor.pipeline.commits import Commits
-from stentor.pipeline.failpoints import FAILPOINTS
-from stentor.pipeline.table_files import TABLES
+from stentor.pipeline.commit.failpoints import FAILPOINTS
+from stentor.pipeline.commit.manifests import Commits
+from stentor.pipeline.tables.files import TABLES
 from tests.pipeline.test_stream_equals_engine import deliveries, expected
 from tests.programs.killed_runs import killed_runs
 from tests.programs.leftovers import leftovers

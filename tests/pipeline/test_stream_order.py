@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stentor.language.parser import parse
 from stentor.model import Constant, Event, Kind, Subscription
 from stentor.model.record import Publish, Subscribe, Unsubscribe
-from stentor.pipeline.commits import Commits
+from stentor.pipeline.commit.manifests import Commits
 from stentor.testing import grid
 
 sys.path.insert(0, str(Path(__file__).parent))

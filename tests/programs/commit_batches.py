@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stentor.pipeline.commits import Commits, Manifest, Segment, TableFile
-from stentor.pipeline.folder_lock import hold
-from stentor.pipeline.removal import remove_orphans, remove_unused
-from stentor.pipeline.table_files import TABLES, table_schemas, write_file
-from stentor.pipeline.tables import DeltaTables
+from stentor.pipeline.commit.lock import hold
+from stentor.pipeline.commit.manifests import Commits, Manifest, Segment, TableFile
+from stentor.pipeline.commit.removal import remove_orphans, remove_unused
+from stentor.pipeline.tables.delta import DeltaTables
+from stentor.pipeline.tables.files import TABLES, table_schemas, write_file
 from tests.programs.killed_runs import serve
 
 BATCHES = 5

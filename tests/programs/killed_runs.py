@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from stentor.pipeline import failpoints
+from stentor.pipeline.commit import failpoints
 
 Run = Callable[[Path], None]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from stentor.pipeline.commits import Commits
-from stentor.pipeline.table_files import TABLES
+from stentor.pipeline.commit.manifests import Commits
+from stentor.pipeline.tables.files import TABLES
 
 
 def leftovers(path: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from stentor.pipeline.sessions import session
+from stentor.pipeline.spark.sessions import session
 from stentor.workloads.city import KINDS
 
 SETTINGS = {
@@ -35,8 +35,8 @@ BEGUN, DONE = "begun", "done"
 def stream(spark: SparkSession, folder: Path) -> None:
     """Read what is there, a file at a time."""
     # Only now, so that the failpoint is that of this process.
-    from stentor.pipeline.stream import start
-    from stentor.pipeline.tables import DeltaTables
+    from stentor.pipeline.stream.start import start
+    from stentor.pipeline.tables.delta import DeltaTables
 
     DeltaTables.compact = partialmethod(DeltaTables.compact, checkpoint_every=3)
     files = str(folder / "in")
@@ -67,7 +67,7 @@ def main() -> None:
     given = parser.parse_args()
     os.environ["STENTOR_FAILPOINT"] = given.workers_at  # what Java inherits, and workers of it
     spark = session("local[2,4]", name="stentor, to be killed", quick=True)
-    assert "stentor.pipeline.failpoints" not in sys.modules
+    assert "stentor.pipeline.commit.failpoints" not in sys.modules
     os.environ["STENTOR_FAILPOINT"] = given.at
     stream(spark, given.folder)
     print(DONE, flush=True)

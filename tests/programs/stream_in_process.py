@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import stentor
 from stentor.model.record import Record
-from stentor.pipeline.tables import DeltaTables
+from stentor.pipeline.tables.delta import DeltaTables
 from stentor.testing import grid
 from tests.pipeline.in_process import Stream, canonical
 from tests.programs.killed_runs import serve

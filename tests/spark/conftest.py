@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stentor.pipeline.java import find_java
+from stentor.pipeline.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     """A session with two workers."""
-    from stentor.pipeline.sessions import session
+    from stentor.pipeline.spark.sessions import session
 
     made = session("local[2,4]", name="stentor tests", quick=True, settings=_kafka_connector())
     yield made
@@ -69,7 +69,7 @@ def spark() -> Iterator["SparkSession"]:
 def _kafka_connector() -> dict[str, str]:
     """Spark takes jars only when a session begins; without them the tests of Kafka are skipped."""
     from stentor.errors import SettingsError
-    from stentor.pipeline.kafka import connector_jars
+    from stentor.pipeline.kafka.deliveries import connector_jars
 
     try:
         return {"spark.jars": ",".join(connector_jars())}

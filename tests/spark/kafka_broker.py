@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
-from stentor.pipeline.jars import fetched_jars
-from stentor.pipeline.java import find_java
+from stentor.pipeline.kafka.jars import fetched_jars
+from stentor.pipeline.spark.java import find_java
 
 JARS = Path(__file__).with_name("kafka_broker.txt")
 MOST_SECONDS = 60

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from stentor.errors import FolderError, SettingsError
 from stentor.pipeline import build_snapshot, match, start, tables
-from stentor.pipeline.failures import failure
+from stentor.pipeline.spark.failures import failure
 from tests.programs.small_disk import filled, small_disk
 
 EVENTS = "id string, price double, brand string, n long"
@@ -214,7 +214,7 @@ def test_a_second_query_on_one_folder_is_refused_until_the_first_has_stopped(
 
 def test_a_folder_that_another_process_writes_is_refused(begun: Pipeline) -> None:
     program = (
-        "import pathlib, sys; from stentor.pipeline.folder_lock import hold\n"
+        "import pathlib, sys; from stentor.pipeline.commit.lock import hold\n"
         "lock = hold(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -17,7 +17,7 @@ from stentor.bench.spark_messages import Messages
 from stentor.bench.spark_processes import Cpu, cpu_seconds, proportional_bytes, spark_workers
 from stentor.bench.spark_scale import Bench, Sessions
 from stentor.errors import DisagreementError
-from stentor.pipeline import command_session
+from stentor.pipeline.spark import command_session
 
 pytestmark = pytest.mark.xdist_group("spark-bench")
 
@@ -72,7 +72,8 @@ def test_micro_batches_are_timed_from_commit_to_commit_and_step_by_step(tables):
     assert [row["repetitions"] for row in (first, middle, last)] == [2, 2, 2]
     assert every["repetitions"] >= 6  # events and changes need not begin in the same batch
     assert every["low"] <= every["median"] <= every["95 %"] <= every["high"]
-    for step in ("reading", "ordering", "settling", "matching", "commit", "Spark's own"):
+    assert not any(name.startswith("tasks") for name in every)
+    for step in ("reading", "ordering", "settling", "publishing", "commit", "Spark's own"):
         assert 0.0 < every[step] < every["median"]
 
 

@@ -12,7 +12,7 @@ from stentor.cli.demo_folder import prepare
 from stentor.engine import Engine
 from stentor.errors import FolderError, StentorError
 from stentor.model import Changes
-from stentor.pipeline.folder_lock import hold
+from stentor.pipeline.commit.lock import hold
 from stentor.workloads.city import KINDS, Afternoon
 
 AFTERNOON = Afternoon(people=60, events=30, moves=150, seed=7)

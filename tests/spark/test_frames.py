@@ -11,12 +11,12 @@ from pyspark.sql import types as T  # noqa: N812
 from stentor.errors import RecordError, SettingsError
 from stentor.model import Schema
 from stentor.model.time import instant
-from stentor.pipeline.attribute_types import (
+from stentor.pipeline.frames.attribute_types import (
     kinds_of_types,
     schema_of,
     types_of_kinds,
 )
-from stentor.pipeline.frames import (
+from stentor.pipeline.frames.canonical import (
     COLUMNS,
     UNREADABLE,
     Columns,

@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 
 from stentor.errors import FolderError, SettingsError
 from stentor.pipeline import jars, tables
-from stentor.pipeline.config import load, start_from
-from stentor.pipeline.frames import canonical
-from stentor.pipeline.kafka import DeliveriesToKafka, connector_jars
-from stentor.pipeline.source_settings import Source
-from stentor.pipeline.sources import open_source
+from stentor.pipeline.config.file import load, start_from
+from stentor.pipeline.frames.canonical import canonical
+from stentor.pipeline.kafka.deliveries import DeliveriesToKafka, connector_jars
+from stentor.pipeline.sources.open import open_source
+from stentor.pipeline.sources.settings import Source
 
 sys.path.insert(0, str(Path(__file__).parent))
 from kafka_broker import kafka_broker

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from stentor.errors import SettingsError
 from stentor.pipeline import java, session
-from stentor.pipeline.java import find_java, have_spark_use, quick_options
+from stentor.pipeline.spark.java import find_java, have_spark_use, quick_options
 
 # Java.
 

@@ -16,9 +16,9 @@ from stentor.errors import SettingsError, StentorError
 from stentor.model import Range, Schema
 from stentor.model.record import Publish
 from stentor.model.value import Constant
-from stentor.pipeline.frames import canonical, reason_for
-from stentor.pipeline.source_settings import RANGE, Columns, Source
-from stentor.pipeline.sources import explained, open_source
+from stentor.pipeline.frames.canonical import canonical, reason_for
+from stentor.pipeline.sources.open import explained, open_source
+from stentor.pipeline.sources.settings import RANGE, Columns, Source
 from stentor.wire.formats import ReadSettings, record_from_object
 from stentor.wire.json_text import from_json
 from stentor.wire.rejected import Rejected

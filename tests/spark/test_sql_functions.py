@@ -18,9 +18,9 @@ from stentor.language.printer import to_text
 from stentor.language.strings import quote_name
 from stentor.model import Event, Kind, Point, Range, Schema, Subscription
 from stentor.model.value import value_of
-from stentor.pipeline.function_places import PlacePredicates
-from stentor.pipeline.function_texts import has_all
-from stentor.pipeline.functions import for_spark, register_functions
+from stentor.pipeline.sql.functions import for_spark, register_functions
+from stentor.pipeline.sql.places import PlacePredicates
+from stentor.pipeline.sql.texts import has_all
 from stentor.testing import grid
 from stentor.testing.strategies import events, expressions, points, predicates, subscriptions
 

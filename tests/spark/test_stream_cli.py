@@ -20,9 +20,9 @@ from stentor.cli.exits import NO
 from stentor.cli.stream_metrics import published
 from stentor.cli.stream_panel import Panel
 from stentor.errors import RecordError, SettingsError, StentorError
-from stentor.pipeline.failures import failure
-from stentor.pipeline.metrics import NAMES
-from stentor.pipeline.progress import BatchProgress
+from stentor.pipeline.spark.failures import failure
+from stentor.pipeline.stream.metrics import NAMES
+from stentor.pipeline.stream.progress import BatchProgress
 
 CONFIG = """\
 [[source]]

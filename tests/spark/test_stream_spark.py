@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stentor.pipeline import start, tables
-from stentor.pipeline.frames import Frame
-from stentor.pipeline.settings import StreamSettings
-from stentor.pipeline.source_settings import Columns, Source
-from stentor.pipeline.sources import open_source
-from stentor.pipeline.stream import run
+from stentor.pipeline.frames.canonical import Frame
+from stentor.pipeline.sources.open import open_source
+from stentor.pipeline.sources.settings import Columns, Source
+from stentor.pipeline.stream.settings import StreamSettings
+from stentor.pipeline.stream.start import run
 from stentor.workloads.city import KINDS
 from tests.programs.afternoons import (
     SOURCE_KINDS,

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from stentor.errors import FolderError, SettingsError
 from stentor.pipeline import tables
-from stentor.pipeline.table_files import TABLES, write_file
-from stentor.pipeline.tables import DeltaTables
+from stentor.pipeline.tables.delta import DeltaTables
+from stentor.pipeline.tables.files import TABLES, write_file
 from tests.programs.commit_batches import SCHEMAS, new_manifest, rows, write_batch
 
 

@@ -19,7 +19,7 @@ from stentor.errors import SettingsError
 def tables(options: BenchOptions) -> tuple[Table, ...]:
     """All figures of the pipeline; *size* is the subscriptions of the largest table."""
     _need_spark()
-    from stentor.pipeline.failures import in_sentences
+    from stentor.pipeline.spark.failures import in_sentences
 
     sessions = Sessions()
     with TemporaryDirectory(prefix="stentor-bench-") as folder, in_sentences():

@@ -20,7 +20,7 @@ from stentor.errors import StentorError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from stentor.pipeline.progress import BatchProgress
+    from stentor.pipeline.stream.progress import BatchProgress
 
 CHANGES: Final = "op string, id string, expression string"
 #: A second after the other: Spark takes files by the time at which they were changed.

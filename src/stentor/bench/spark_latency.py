@@ -14,8 +14,8 @@ from stentor.bench.spark_scale import Bench
 
 #: Batches in each part of the run that is looked at by itself.
 PART: Final = 100
-#: What the driver waits for, one after the other.
-_STEPS: Final = ("reading", "ordering", "settling", "matching")
+#: What tasks tell of themselves; all other steps are what the driver waits for, in turn.
+_OF_TASKS: Final = "tasks "
 
 
 def micro_batches(bench: Bench, messages: Messages) -> Table:
@@ -60,10 +60,12 @@ def _row(name: str, counted: list[tuple[Commit, Commit]]) -> Row:
     """Batches with the commit before each; medians of what each step took, in milliseconds."""
     seconds = tuple(after.clock - before.clock for before, after in counted)
     batches = [after.progress for _, after in counted]
-    in_steps = np.array([[one.steps.get(step, 0.0) for step in _STEPS] for one in batches])
+    named = dict.fromkeys(step for one in batches for step in one.steps)
+    steps = [step for step in named if not step.startswith(_OF_TASKS)]
+    in_steps = np.array([[one.steps.get(step, 0.0) for step in steps] for one in batches])
     own = np.array([one.seconds for one in batches])
     parts = {
-        **dict(zip(_STEPS, in_steps.T, strict=True)),
+        **dict(zip(steps, in_steps.T, strict=True)),
         "commit": own - in_steps.sum(axis=1),
         "Spark's own": np.array(seconds) - own,
     }

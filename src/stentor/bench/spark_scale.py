@@ -49,7 +49,7 @@ class Sessions:
 
     def fresh(self, slots: int) -> SparkSession:
         """A session whose workers have done nothing yet; Java goes on as it was."""
-        from stentor.pipeline.command_session import command_session
+        from stentor.pipeline.spark.command_session import command_session
 
         self.stop()
         made = command_session(f"local[{slots}]", name="stentor bench", quick=self.quick)

@@ -15,7 +15,7 @@ from stentor.cli.demo_story import Story, show
 
 if TYPE_CHECKING:
     from stentor.cli.stream import Watcher
-    from stentor.pipeline.progress import BatchProgress
+    from stentor.pipeline.stream.progress import BatchProgress
     from stentor.workloads.city import Afternoon
 
 #: Where to look next; the paths are real, and the lines run as they stand.
@@ -85,7 +85,7 @@ def _stream(afternoon: Afternoon, folder: Path) -> Story:
     from stentor.cli.steps import step
     from stentor.cli.stream import watch
     from stentor.cli.stream_stop import StopRequest
-    from stentor.pipeline.config import load, start_from
+    from stentor.pipeline.config.file import load, start_from
 
     need_spark()
     with step(f"Writing the records into {folder}"):

@@ -90,7 +90,7 @@ def _make_room(folder: Path) -> None:
 
 def _remove_pipeline(path: Path) -> None:
     if path.exists():
-        from stentor.pipeline.folder_lock import hold
+        from stentor.pipeline.commit.lock import hold
 
         with hold(path):  # not while somebody runs it
             shutil.rmtree(path)

@@ -11,7 +11,7 @@ from stentor.cli.demo_story import Example, Offer, Story
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from stentor.pipeline.progress import BatchProgress
+    from stentor.pipeline.stream.progress import BatchProgress
 
 _CHANGES: Final = "SELECT change, count(*) AS rows FROM {deliveries} GROUP BY change"
 _OFFERS: Final = """
@@ -45,8 +45,8 @@ _AS_IT_STOOD: Final = """
 
 def story_of(spark: SparkSession, path: Path, told: list[BatchProgress], seconds: float) -> Story:
     """The story that the pipeline *path* has written, in the batches *told*."""
-    from stentor.pipeline.table_files import TABLES
     from stentor.pipeline.tables import read
+    from stentor.pipeline.tables.files import TABLES
 
     frames = {name: read(spark, path, name) for name in TABLES}
     ask = _Questions(spark, frames)

@@ -23,9 +23,9 @@ from stentor.errors import RecordError, SettingsError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from stentor.pipeline.batch_rejects import Policy
+    from stentor.pipeline.batch.rejects import Policy
     from stentor.pipeline.snapshots import Snapshot
-    from stentor.pipeline.source_settings import Format, What
+    from stentor.pipeline.sources.settings import Format, What
 
 #: What the names of the files that Spark reads end with.
 _FORMATS: Final[dict[str, Format]] = {
@@ -55,7 +55,7 @@ class SparkMatch:
         """Match, write, and count."""
         self._check()
         need_spark()
-        from stentor.pipeline.failures import in_sentences
+        from stentor.pipeline.spark.failures import in_sentences
 
         start = perf_counter()
         with spark_session(self.master, name="stentor match") as spark, in_sentences():
@@ -103,7 +103,7 @@ class SparkMatch:
     @contextmanager
     def _built(self, spark: SparkSession, events: _Rows) -> Iterator[Snapshot]:
         """The snapshot to match with; one that nobody asked to keep goes afterwards."""
-        from stentor.pipeline.batch import build_snapshot
+        from stentor.pipeline.batch.match import build_snapshot
         from stentor.pipeline.snapshots import read_snapshot
 
         if self.subscriptions is None:
@@ -123,7 +123,7 @@ class SparkMatch:
             yield built
 
     def _matches(self, events: DataFrame, snapshot: Snapshot) -> DataFrame:
-        from stentor.pipeline.batch import match
+        from stentor.pipeline.batch.match import match
 
         found = match(events, snapshot=snapshot, top=self.top, rejected=self._policy)
         return found if self.top is not None else found.drop("score")
@@ -144,9 +144,9 @@ class _Rows:
         cls, spark: SparkSession, path: Path, kind: What, kinds: dict[str, str] | None
     ) -> _Rows:
         """The rows of *path*; JSON and CSV are read once more to count them."""
-        from stentor.pipeline.frame_columns import Origin
-        from stentor.pipeline.source_settings import Columns, Source
-        from stentor.pipeline.sources import open_source
+        from stentor.pipeline.frames.columns import Origin
+        from stentor.pipeline.sources.open import open_source
+        from stentor.pipeline.sources.settings import Columns, Source
 
         of = format_of(path)
         columns = Columns(time="time") if kind == "events" and of != "parquet" else Columns()

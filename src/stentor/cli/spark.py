@@ -33,7 +33,7 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """A Spark session while the command runs; a SettingsError says what is missing."""
     need_spark()
-    from stentor.pipeline.command_session import command_session
+    from stentor.pipeline.spark.command_session import command_session
 
     made = command_session(master, name=name, quick=quick, settings=settings)
     with ExitStack() as stack:

@@ -24,7 +24,7 @@ from stentor.errors import SettingsError
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from stentor.pipeline.config import StreamConfig
+    from stentor.pipeline.config.file import StreamConfig
 
 Watcher = Panel | JsonLines | Silent
 
@@ -81,7 +81,7 @@ def command(
 
         stentor stream stentor.toml --check
     """
-    from stentor.pipeline.config import load
+    from stentor.pipeline.config.file import load
 
     chosen = load(config)
     if once:
@@ -96,7 +96,7 @@ def command(
 
 
 def _check(path: Path, config: StreamConfig) -> None:
-    from stentor.pipeline.explaining import mistakes
+    from stentor.pipeline.config.explaining import mistakes
 
     found = mistakes(config)
     if found:
@@ -106,7 +106,7 @@ def _check(path: Path, config: StreamConfig) -> None:
 
 
 def _explain(path: Path, config: StreamConfig) -> None:
-    from stentor.pipeline.explaining import explanation
+    from stentor.pipeline.config.explaining import explanation
 
     table = Table.grid(padding=(0, 2))
     for subject, text in explanation(config):
@@ -121,7 +121,7 @@ def _run(
     path: Path, config: StreamConfig, show: Show, metrics: str | None, master: str | None
 ) -> None:
     from stentor.cli.stream_metrics import published
-    from stentor.pipeline.config import start_from
+    from stentor.pipeline.config.file import start_from
 
     with ExitStack() as stack:
         stop = stack.enter_context(StopRequest())
@@ -146,7 +146,7 @@ def watch(query: StreamingQuery, watcher: Watcher, stop: StopRequest) -> bool:
 
     What went wrong in it is raised as Stentor's own error.
     """
-    from stentor.pipeline.failures import in_sentences
+    from stentor.pipeline.spark.failures import in_sentences
 
     last_batch = None
     with in_sentences():
@@ -170,7 +170,7 @@ def watch(query: StreamingQuery, watcher: Watcher, stop: StopRequest) -> bool:
 def _session_settings(config: StreamConfig) -> dict[str, str]:
     if not config.uses_kafka:
         return {}
-    from stentor.pipeline.kafka import connector_jars
+    from stentor.pipeline.kafka.deliveries import connector_jars
 
     with step("Looking for Spark's connector for Kafka (10 MB, fetched once)"):
         return {"spark.jars": ",".join(connector_jars())}

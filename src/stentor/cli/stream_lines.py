@@ -13,7 +13,7 @@ from stentor.cli.stream_totals import Totals
 from stentor.model.time import BEGINNING, format_timestamp
 
 if TYPE_CHECKING:
-    from stentor.pipeline.progress import BatchProgress
+    from stentor.pipeline.stream.progress import BatchProgress
 
 #: Seconds without a record after which it is told, once, that the stream waits.
 _PAUSE: Final = 5.0

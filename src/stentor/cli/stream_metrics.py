@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from stentor.cli.screen import replacing
 from stentor.cli.steps import say
 from stentor.errors import SettingsError
-from stentor.pipeline.metrics import Metrics
+from stentor.pipeline.stream.metrics import Metrics
 
 if TYPE_CHECKING:
-    from stentor.pipeline.progress import BatchProgress
+    from stentor.pipeline.stream.progress import BatchProgress
 
 _HOST: Final = "127.0.0.1"
 _HIGHEST_PORT: Final = 65_535

@@ -16,7 +16,7 @@ from rich.text import Text
 from stentor.cli.stream_totals import Totals
 
 if TYPE_CHECKING:
-    from stentor.pipeline.progress import BatchProgress
+    from stentor.pipeline.stream.progress import BatchProgress
 
 _TASKS: Final = "tasks "
 #: A pause shorter than this is none worth telling.

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from stentor.pipeline.progress import BatchProgress
+    from stentor.pipeline.stream.progress import BatchProgress
 
 #: Rates are those of the last so many seconds.
 WINDOW: Final = 10.0

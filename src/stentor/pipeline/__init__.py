@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stentor.pipeline import tables
-    from stentor.pipeline.batch import build_snapshot, match
-    from stentor.pipeline.functions import for_spark, register_functions
-    from stentor.pipeline.sessions import session
-    from stentor.pipeline.stream import start
+    from stentor.pipeline.batch.match import build_snapshot, match
+    from stentor.pipeline.spark.sessions import session
+    from stentor.pipeline.sql.functions import for_spark, register_functions
+    from stentor.pipeline.stream.start import start
 
 _HOMES = {
-    "build_snapshot": "batch",
-    "for_spark": "functions",
-    "match": "batch",
-    "register_functions": "functions",
-    "session": "sessions",
-    "start": "stream",
+    "build_snapshot": "batch.match",
+    "for_spark": "sql.functions",
+    "match": "batch.match",
+    "register_functions": "sql.functions",
+    "session": "spark.sessions",
+    "start": "stream.start",
 }
 
 __all__ = [

@@ -32,7 +32,7 @@ from stentor.index.layered import Layered
 from stentor.index.storage import Meta, new_folder, read_arrays, write_arrays
 from stentor.index.structure import Structure
 from stentor.model import Schema
-from stentor.pipeline.new_files import explaining
+from stentor.pipeline.commit.new_files import explaining
 
 SNAPSHOT, SHARD = "snapshot", "shard"
 

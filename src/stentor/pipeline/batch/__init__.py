@@ -1,0 +1,1 @@
+"""`match` and `build_snapshot`: whole DataFrames."""

@@ -1,0 +1,1 @@
+"""Manifests, the truth about a pipeline, and what follows from them."""

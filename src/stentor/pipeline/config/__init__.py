@@ -1,0 +1,1 @@
+"""`stentor.toml`: one file that says what runs."""

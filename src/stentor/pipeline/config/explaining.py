@@ -1,0 +1,270 @@
+"""What a stream will do and why, in plain words; nothing here starts Java.
+
+`explanation` gives a title and a text for each subject, `mistakes` what would keep the stream from
+starting and can be seen from here.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from stentor.errors import StentorError
+from stentor.index.catalog import AUTO
+from stentor.model import Schema
+from stentor.model.time import BEGINNING, format_timestamp
+from stentor.pipeline.commit.manifests import Commits, Manifest
+from stentor.pipeline.config.file import StreamConfig
+from stentor.pipeline.sources.settings import Source
+from stentor.pipeline.spark.java import MISSING, find_java
+from stentor.pipeline.stream.settings import REPLICATED_MOST, StreamSettings
+
+_FORMATS: Final = {
+    "json": "JSON lines",
+    "csv": "CSV",
+    "parquet": "Parquet",
+    "delta": "the Delta table",
+    "kafka": "Kafka",
+}
+_UNITS: Final = (
+    ("day", timedelta(days=1)),
+    ("hour", timedelta(hours=1)),
+    ("minute", timedelta(minutes=1)),
+    ("second", timedelta(seconds=1)),
+)
+_PATTERN: Final = re.compile(r"[*?\[{]")
+
+
+def explanation(config: StreamConfig, slots: int | None = None) -> list[tuple[str, str]]:
+    """Each subject and what there is to say about it; *slots* is how many tasks run at a time."""
+    last = Commits(config.path).last()
+    settings = config.settings
+    subjects = [
+        ("Sources", "\n".join(map(_source, config.sources))),
+        ("Schema", _schema(config, last)),
+        ("Order", _order(config)),
+        ("Time", _time(config)),
+        ("Batches", _batches(config)),
+        ("Index", _index(settings, last)),
+        ("Plan", _plan(settings, last, slots or os.cpu_count() or 1)),
+        ("Deliveries", _deliveries(settings)),
+        ("Tables", _tables(config, last)),
+        ("Checkpoint", _checkpoint(config)),
+        ("Bad records", _bad_records(settings)),
+        ("Merging", _merging(settings)),
+        ("Retention", _retention(settings)),
+    ]
+    if config.kafka is not None:
+        out = config.kafka
+        text = (
+            f"deliveries also go to the topic {out.topic!r} on {out.servers}, at least once: a "
+            "batch is sent after it is committed, so after a crash one may be sent twice, with "
+            "equal keys (event/subscription/change/seq)"
+        )
+        subjects.append(("Kafka out", text))
+    return subjects
+
+
+def mistakes(config: StreamConfig) -> list[str]:
+    """What is wrong with the world that *config* is to run in, a sentence each."""
+    found = [] if find_java() is not None else [MISSING]
+    for source in config.sources:
+        found += _source_mistakes(source, is_inferred=config.kinds is None)
+    if config.path.exists() and not config.path.is_dir():
+        found.append(f"[tables], path: {config.path} is a file; expected a folder, or none yet")
+        return found
+    try:
+        last = Commits(config.path).last()
+        if last is not None:
+            from stentor.pipeline.stream.start import _check_same
+
+            _check_same(last, config.path, config.settings, config.schema)
+    except StentorError as error:
+        found.append(f"[tables], path: {error}")
+    return found
+
+
+def _source_mistakes(source: Source, *, is_inferred: bool) -> Iterator[str]:
+    path = source.path
+    if source.format == "kafka" or path is None or "://" in path:
+        return
+    has_pattern = _PATTERN.search(path) is not None
+    if not has_pattern and not Path(path).exists():
+        yield f"{source.name}: there is no such folder; make it, or correct the path"
+    elif source.format == "delta":
+        if not Path(path, "_delta_log").is_dir():
+            yield f"{source.name}: this is no Delta table; it has no folder _delta_log"
+    elif not _has_file(path, has_pattern):
+        # The columns of CSV and Parquet are those of the first file, whatever is declared.
+        needs_file = source.format in ("csv", "parquet")
+        if needs_file or (is_inferred and source.kind != "changes"):
+            yield (
+                f"{source.name}: there is no file yet to tell the columns from; put one there"
+                + ("" if needs_file else ", or declare the attributes in [schema]")
+            )
+
+
+def _has_file(path: str, has_pattern: bool) -> bool:
+    if has_pattern:
+        # A Path cannot be asked for an absolute pattern.
+        return next(glob.iglob(path), None) is not None  # noqa: PTH207
+    if Path(path).is_file():
+        return True
+    # What Spark takes for hidden does not count.
+    return any(not one.name.startswith((".", "_")) for one in Path(path).iterdir())
+
+
+def _source(source: Source) -> str:
+    where = f"the topic {source.topic!r} on {source.servers}" if source.topic else f"{source.path}"
+    text = f"{source.kind} from {_FORMATS[source.format]}, {where}"
+    most = source.max_files or source.max_records
+    if most is not None:
+        text += f", at most {_count(most, 'file' if source.max_files else 'record')} a batch"
+    return text
+
+
+def _schema(config: StreamConfig, last: Manifest | None) -> str:
+    if config.kinds is not None:
+        named = ", ".join(f"{name} ({kind})" for name, kind in config.kinds.items())
+        return f"declared: {named}; other attributes of events are not looked at"
+    if last is not None:
+        schema = Schema.from_dict(last.schema)
+        named = ", ".join(f"{name} ({schema.kind(name)})" for name in schema)
+        return f"inferred when the pipeline began, and committed: {named}"
+    return (
+        "inferred once, from the first records that are there, and committed with the first "
+        "batch; declare it in [schema] to be sure"
+    )
+
+
+def _order(config: StreamConfig) -> str:
+    if not config.settings.has_order:
+        return (
+            "none named: in each batch the changes come before the events, so where batches are "
+            "cut matters; name a column in [order], by, and it does not"
+        )
+    names = _named({one.columns.order for one in config.sources})
+    return (
+        f"by {names}: an event meets exactly the changes before it, however the batches are cut, "
+        "as if one engine had been fed record by record; a record that comes after its place is "
+        "committed is rejected as late"
+    )
+
+
+def _time(config: StreamConfig) -> str:
+    if not config.settings.has_time:
+        return (
+            "that of the batch, which Spark keeps, so that a repeated batch sees the same; name a "
+            "column in [order], time, if records say when they happened"
+        )
+    names = _named({one.columns.time for one in config.sources})
+    return f"{names} says when a record happened; the largest so far decides what is over"
+
+
+def _batches(config: StreamConfig) -> str:
+    if config.trigger.get("availableNow"):
+        return "what is there now, and then it ends"
+    if "processingTime" in config.trigger:
+        every = int(config.trigger["processingTime"].split()[0])
+        return f"one every {_span(timedelta(milliseconds=every))}, until it is stopped"
+    return "one after the other, as soon as records are there, until it is stopped"
+
+
+def _index(settings: StreamSettings, last: Manifest | None) -> str:
+    why = "chosen for you" if settings.index == AUTO else "as you chose"
+    text = f"{settings.structure} ({why})"
+    if last is not None and last.index != settings.structure:
+        text += f"; it was {last.index}, so the subscriptions are filed anew first"
+    return text
+
+
+def _plan(settings: StreamSettings, last: Manifest | None, slots: int) -> str:
+    count = 0 if last is None else last.counts["subscriptions"]
+    shards = settings.shard_count(count, slots)
+    standing = _count(count, "subscription")
+    if shards > 1:
+        text = (
+            f"sharded in {shards}: subscriptions are split by the hash of their ids, and each "
+            "event visits every shard"
+        )
+    else:
+        text = "replicated: each machine maps the whole index, and an event visits one worker"
+    if settings.plan != "auto" or settings.shards is not None:
+        why = "because you chose it"
+    else:
+        relation = "more" if shards > 1 else "no more"
+        why = f"because {standing} are {relation} than {REPLICATED_MOST:,}"
+    text = f"{text}, {why}"
+    if last is not None and last.shards != shards:
+        text += f"; there were {last.shards} shards, so the subscriptions are filed anew first"
+    return text
+
+
+def _deliveries(settings: StreamSettings) -> str:
+    rows = (
+        "a row for each event and subscription that wants it, and for each live event that a "
+        "change of a subscription adds or removes; exactly once"
+    )
+    if settings.top is None:
+        return rows
+    return f"{rows}; of an event only the {settings.top:,} best, with their scores"
+
+
+def _tables(config: StreamConfig, last: Manifest | None) -> str:
+    text = f"deliveries, rejected, subscriptions, events: Delta tables in {config.path / 'tables'}"
+    if last is None:
+        return f"{text}; new"
+    moment = "" if last.time == BEGINNING else f", logical time {format_timestamp(last.time)}"
+    return (
+        f"{text}; it goes on after batch {last.batch:,}: "
+        f"{_count(last.counts['subscriptions'], 'subscription')}, "
+        f"{_count(last.counts['live'], 'live event')}{moment}"
+    )
+
+
+def _checkpoint(config: StreamConfig) -> str:
+    path = config.checkpoint or config.path / "checkpoint"
+    return f"{path}: how far the sources are read; it and the tables belong together"
+
+
+def _bad_records(settings: StreamSettings) -> str:
+    text = "go to the table 'rejected', with reason, raw text, source and offset"
+    if settings.most_rejected is None:
+        return f"{text}; however many there are, the stream goes on"
+    return f"{text}; the stream stops where more than {settings.most_rejected:.1%} are bad"
+
+
+def _merging(settings: StreamSettings) -> str:
+    return (
+        f"a new base of the index is built beside the stream once {settings.merge_least:,} changes "
+        f"and {settings.merge_share:.0%} of the subscriptions have come since the last; small "
+        f"files are looked at every {_count(settings.compact_after, 'batch', 'batches')}"
+    )
+
+
+def _retention(settings: StreamSettings) -> str:
+    return (
+        f"files that a newer version of a table replaced stay {_span(settings.retention)} for its "
+        f"readers, and {_count(settings.keep_manifests, 'manifest')} at least"
+    )
+
+
+def _named(columns: set[str | None]) -> str:
+    names = sorted(name for name in columns if name is not None)
+    return f"the column{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}"
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _span(span: timedelta) -> str:
+    for name, unit in _UNITS:
+        if span >= unit and span % unit == timedelta(0):
+            return _count(span // unit, name)
+    return f"{span / timedelta(seconds=1):g} seconds"

@@ -1,0 +1,1 @@
+"""Any DataFrame → canonical records, in native columns."""

@@ -1,0 +1,1 @@
+"""Deliveries to Kafka, and the connector that Spark needs for it."""

@@ -1,0 +1,1 @@
+"""Where records come from: JSON lines, CSV, Parquet, Delta, Kafka."""

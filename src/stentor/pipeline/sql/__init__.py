@@ -1,0 +1,1 @@
+"""The language's functions in Spark SQL."""

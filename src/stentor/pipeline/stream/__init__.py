@@ -1,0 +1,1 @@
+"""`start`: a stream, micro-batch after micro-batch."""

@@ -1,0 +1,66 @@
+"""What a stream tells while it runs: one `BatchProgress` per micro-batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stentor.pipeline.commit.manifests import Manifest
+
+if TYPE_CHECKING:
+    from stentor.pipeline.stream.micro_batch import Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchProgress:
+    """A committed micro-batch in numbers."""
+
+    batch: int
+    records: int
+    events: int
+    changes: int
+    delivered: int
+    """Rows of the table of deliveries: matched, added and removed."""
+    rejected: int
+    candidates: int
+    """Pairs of an event and a subscription that had to be compared exactly."""
+    seconds: float
+    """From the start of the batch to the end of its commit."""
+    steps: dict[str, float]
+    """Seconds by step; those of tasks add up over all tasks."""
+    time: int
+    """Logical time after the batch, in microseconds since 1970."""
+    lag: float
+    """Seconds from the time of the batch's last record to the time when the batch began."""
+    subscriptions: int
+    live: int
+    """Live events, those that are over but not yet removed among them."""
+    index: str
+    """Name of the structure."""
+    version: str
+    """Which bases the index is on, and how many segments of changes lie above them."""
+    plan: str
+
+    @classmethod
+    def of(cls, outcome: Outcome, manifest: Manifest, seconds: float) -> BatchProgress:
+        """What *outcome*, committed as *manifest*, comes to."""
+        counts = outcome.counts
+        lag = max(0.0, (outcome.began - manifest.time) / 1e6) if counts["records"] else 0.0
+        return cls(
+            batch=manifest.batch,
+            records=counts["records"],
+            events=counts["events"],
+            changes=counts["changes"],
+            delivered=counts["delivered"],
+            rejected=counts["rejected"],
+            candidates=counts["candidates"],
+            seconds=seconds,
+            steps=dict(outcome.seconds),
+            time=manifest.time,
+            lag=lag,
+            subscriptions=manifest.counts["subscriptions"],
+            live=manifest.counts["live"],
+            index=manifest.index,
+            version=f"{manifest.base_batch}+{len(manifest.segments)}",
+            plan="replicated" if manifest.shards == 1 else f"sharded in {manifest.shards}",
+        )

@@ -1,0 +1,105 @@
+"""Where the steps of a micro-batch run: in Spark's workers, or (in tests) in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from stentor.pipeline.stream.publishing import Publishing, PublishReport
+    from stentor.pipeline.stream.reading import Reading, ReadReport
+
+Report = TypeVar("Report", bound=msgspec.Struct)
+
+#: What every step gives `mapInArrow`: a report is JSON.
+REPORTS = "report string"
+
+
+class Step(Protocol):
+    """A step of a micro-batch: tasks by number, each of which ends with a report."""
+
+    def task(self, number: int) -> msgspec.Struct:
+        """Do one task, in this process."""
+
+
+class Runner(Protocol):
+    """Runs steps."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at a time."""
+
+    @property
+    def query(self) -> str:
+        """The id of the running query in Spark's checkpoint."""
+
+    def only(self, records: Any, *, events: bool) -> Any:
+        """The *events* among *records*, or all others."""
+
+    def read(self, records: Any, step: Reading) -> list[ReadReport]:
+        """Run the reading step on *records*; the reports in the order of partitions."""
+
+    def publish(self, records: Any, step: Publishing) -> list[PublishReport]:
+        """Run the publishing step on *records*."""
+
+    def run(self, step: Step, tasks: int, report: type[Report]) -> list[Report]:
+        """Run the tasks 0 … *tasks* of *step*; their reports in that order."""
+
+
+class SparkRunner:
+    """Runs steps in the workers of a Spark session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @property
+    def slots(self) -> int:
+        return self._spark.sparkContext.defaultParallelism
+
+    @property
+    def query(self) -> str:
+        return str(self._spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
+
+    def read(self, records: DataFrame, step: Reading) -> list[ReadReport]:
+        from stentor.pipeline.stream.reading import ReadReport
+
+        rows = records.mapInArrow(step, REPORTS).collect()
+        reports = [msgspec.json.decode(row.report, type=ReadReport) for row in rows]
+        return sorted(reports, key=lambda report: report.partition)
+
+    def only(self, records: DataFrame, *, events: bool) -> DataFrame:
+        # Of a frame of events the optimiser knows that nothing of it is left, and does not read it.
+        return records.filter("op = 'publish'" if events else "op <> 'publish' OR op IS NULL")
+
+    def publish(self, records: DataFrame, step: Publishing) -> list[PublishReport]:
+        from stentor.pipeline.stream.publishing import PublishReport
+
+        rows = records.mapInArrow(step, REPORTS).collect()
+        return [msgspec.json.decode(row.report, type=PublishReport) for row in rows]
+
+    def run(self, step: Step, tasks: int, report: type[Report]) -> list[Report]:
+        numbers = self._spark.range(0, tasks, 1, tasks)
+        rows = numbers.mapInArrow(_Tasks(step), REPORTS).collect()
+        return [msgspec.json.decode(row.report, type=report) for row in rows]
+
+
+class _Tasks:
+    """What `mapInArrow` runs: numbers of tasks come in, their reports come out."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield reported(self._step.task(number))
+
+
+def reported(report: msgspec.Struct) -> Any:
+    """*report* as a step gives it to Spark."""
+    return pa.record_batch({"report": [msgspec.json.encode(report).decode()]})
