@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from stentor.errors import FolderError
-from stentor.pipeline import commits as commits_module
+from stentor.pipeline.commit import manifests as commits_module
 from stentor.pipeline.commit.failpoints import FAILPOINTS
 from stentor.pipeline.commit.lock import hold
 from stentor.pipeline.commit.manifests import Commits, LiveSegment, Manifest, Segment, TableFile

@@ -12,9 +12,9 @@ from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
 from stentor.pipeline.commit.housekeeping import Housekeeping
 from stentor.pipeline.commit.lock import hold
 from stentor.pipeline.commit.manifests import Commits
+from stentor.pipeline.stream import replicas
 from stentor.pipeline.stream.batch_loop import BatchLoop
 from stentor.pipeline.stream.settings import StreamSettings
-from stentor.pipeline.stream.start import replicas
 from stentor.pipeline.tables.delta import DeltaTables
 from stentor.pipeline.tables.files import table_schemas
 from stentor.testing import grid

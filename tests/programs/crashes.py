@@ -147,5 +147,5 @@ def _workers(driver: int) -> Iterator[int]:
                 yield int(pid)
             elif int(parent) in below:
                 below.add(int(pid))
-                if "pyspark.daemon" in command:
+                if ".daemon" in command:  # Spark's own, or the one of Stentor
                     daemons.add(int(pid))

@@ -13,9 +13,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from stentor.errors import FolderError, SettingsError
-from stentor.pipeline import jars, tables
+from stentor.pipeline import tables
 from stentor.pipeline.config.file import load, start_from
 from stentor.pipeline.frames.canonical import canonical
+from stentor.pipeline.kafka import jars
 from stentor.pipeline.kafka.deliveries import DeliveriesToKafka, connector_jars
 from stentor.pipeline.sources.open import open_source
 from stentor.pipeline.sources.settings import Source

@@ -14,7 +14,8 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from stentor.errors import SettingsError
-from stentor.pipeline import java, session
+from stentor.pipeline import session
+from stentor.pipeline.spark import java
 from stentor.pipeline.spark.java import find_java, have_spark_use, quick_options
 
 # Java.
