@@ -13,7 +13,7 @@ from threading import Thread
 
 from pyspark.sql import SparkSession
 
-from stentor.pipeline import session, start
+from stentor.pipeline import StreamSettings, session, start
 from stentor.workloads.city import KINDS
 from tests.cluster.standalone import HOST, Cluster, standalone_cluster
 from tests.programs.afternoons import (
@@ -79,7 +79,7 @@ def stream(
         trigger={"availableNow": True},
         listeners=[lambda progress: killer.after(progress.batch)] if killer is not None else [],
         **PLANS[plan],
-        **UPKEEP,
+        settings=StreamSettings(**UPKEEP),
     )
     query.awaitTermination()
     return found_tables(path)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +16,7 @@ from stentor.pipeline.commit.housekeeping import Housekeeping
 from stentor.pipeline.commit.lock import hold
 from stentor.pipeline.commit.manifests import Commits
 from stentor.pipeline.stream import replicas
+from stentor.pipeline.stream.bases import BaseBuilding
 from stentor.pipeline.stream.batch_loop import BatchLoop
 from stentor.pipeline.stream.settings import StreamSettings
 from stentor.pipeline.tables.delta import DeltaTables
@@ -25,10 +29,34 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 
 class InProcess:
-    """Runs every task here and now; a batch is a list of partitions, Arrow tables each."""
+    """Runs every task here and now; a batch is a list of partitions, Arrow tables each.
+
+    A task meets the replicas of one of several workers: some of them lag behind, some have just
+    been started.
+    """
 
     slots = 2
+
+    def __init__(self, seed=0):
+        self._random = Random(seed)
+        self._workers = [OrderedDict() for _ in range(3)]
+
+    @contextmanager
+    def _worker(self):
+        driver, worker = replicas._OPEN, self._random.choice(self._workers)
+        if self._random.random() < 0.1:
+            worker.clear()
+        replicas._OPEN = worker
+        try:
+            yield
+        finally:
+            replicas._OPEN = driver
+
     query = "a query"
+    plan = ""
+
+    def plan_of(self, batch):
+        return self.plan
 
     def read(self, records, step):
         return [step.read(number, iter(part.to_batches())) for number, part in enumerate(records)]
@@ -39,11 +67,20 @@ class InProcess:
         return [part.filter(mask) for part, mask in zip(records, chosen, strict=True)]
 
     def publish(self, records, step):
-        return [step.publish(iter(part.to_batches())) for part in records]
+        reports = []
+        for part in records:
+            with self._worker():
+                reports.append(step.publish(iter(part.to_batches())))
+        return reports
 
     def run(self, step, tasks, report):
         step = copy.deepcopy(step)
-        return [step.task(number) for number in range(tasks)]
+        reports = []
+        for number in range(tasks):
+            # Bases are built in a thread of their own, and with replicas of their own.
+            with nullcontext() if isinstance(step, BaseBuilding) else self._worker():
+                reports.append(step.task(number))
+        return reports
 
 
 def canonical(records):
@@ -94,7 +131,8 @@ def _until(record):
 class Stream:
     """A stream over a folder, which can be stopped and started again at any time."""
 
-    def __init__(self, path: Path, attributes, **settings) -> None:
+    def __init__(self, path: Path, attributes, *, runner=None, **settings) -> None:
+        self.runner = runner or InProcess()
         self._path = path.resolve()
         self._attributes = attributes
         self._settings = StreamSettings(**{"has_order": True, "has_time": True, **settings})
@@ -111,7 +149,7 @@ class Stream:
         self._housekeeping = Housekeeping(self._path, tables, self._settings)
         self._housekeeping.recover()
         self.loop = BatchLoop(
-            InProcess(),
+            self.runner,
             self._path,
             grid.schema(),
             self._settings,

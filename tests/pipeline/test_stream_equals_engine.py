@@ -15,6 +15,7 @@ from stentor.errors import StentorError
 from stentor.language.parser import parse
 from stentor.model import Changes, Constant, Event, Kind, Subscription
 from stentor.model.record import Publish, Subscribe
+from stentor.pipeline.stream import micro_batch, reading
 from stentor.testing import grid, strategies
 from stentor.testing.oracle import Oracle
 
@@ -77,13 +78,23 @@ def deliveries(path):
     return sorted((row["event"], row["subscription"], row["change"], row["seq"]) for row in rows)
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-@pytest.mark.parametrize("top", [None, 1, 2])
-@given(cut=cut_histories(), few=st.sampled_from([1, 1000]), fold=st.sampled_from([2, 16]))
+@pytest.mark.parametrize("shards", [1, 3, 10])
+@pytest.mark.parametrize("top", [None, 2])
+@given(
+    cut=cut_histories(),
+    few=st.sampled_from([1, 1000]),
+    fold=st.sampled_from([2, 16]),
+    is_fine=st.booleans(),
+)
 @settings(max_examples=settings.default.max_examples // 3)
-def test_the_tables_equal_the_engine_however_the_records_are_cut(shards, top, cut, few, fold):
+def test_the_tables_equal_the_engine_however_the_records_are_cut(
+    shards, top, cut, few, fold, is_fine
+):
     history, batches = cut
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if is_fine:  # a part, and a chunk, of every record
+            patch.setattr(reading, "PART_ROWS", 1)
+            patch.setattr(micro_batch, "CHUNK_EVENTS", 1)
         path = Path(folder)
         chosen = {"few_changes": few, "fold_after": fold, "merge_least": 2, "merge_share": 0.01}
         run(path, history, batches, plan="auto", shards=shards, top=top, **chosen)

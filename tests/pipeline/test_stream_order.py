@@ -1,6 +1,8 @@
 """Order, lateness, time, expiry, and what may change between two starts of a stream."""
 
+import shutil
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,14 +11,16 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stentor.errors import FolderError
 from stentor.language.parser import parse
-from stentor.model import Constant, Event, Kind, Subscription
-from stentor.model.record import Publish, Subscribe, Unsubscribe
+from stentor.model import Constant, Event, Kind, Point, Subscription
+from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
 from stentor.pipeline.commit.manifests import Commits
+from stentor.pipeline.stream import upkeep
 from stentor.testing import grid
 
 sys.path.insert(0, str(Path(__file__).parent))
-from in_process import Stream, canonical
+from in_process import InProcess, Stream, canonical
 
 SECOND = 1_000_000
 
@@ -218,3 +222,71 @@ def test_events_that_depend_on_no_other_take_the_short_way_with_the_same_deliver
         ("e1", "bo", "matched"),
         ("e3", "ana", "matched"),
     ]
+
+
+def test_a_committed_number_with_other_records_is_refused(tmp_path):
+    stream = stream_of(tmp_path)
+    stream.runner.plan = "offsets 1"
+    table = in_order([subscribe("ana"), publish("e1")], [1, 2])
+    stream.batch([table])
+    stream.loop([table], 0)  # Spark replays what it does not know to be committed
+    stream.runner.plan = "offsets 2"
+    with pytest.raises(FolderError, match="other records under that number"):
+        stream.loop([table], 0)
+    with pytest.raises(FolderError, match="Spark's checkpoint is at batch 7"):
+        stream.loop([table], 7)
+    stream.stop()
+    assert delivered(tmp_path) == [("e1", "ana", "matched")]
+
+
+def test_a_worker_that_knew_another_stream_in_the_same_folder_starts_afresh(tmp_path):
+    path = tmp_path / "pipeline"
+    runner = InProcess()
+    for people in ("old", "new"):
+        shutil.rmtree(path, ignore_errors=True)
+        stream = stream_of(path, fold_after=4, runner=runner)
+        for number in range(8):
+            stream.batch([in_order([subscribe(f"{people}{number}")], [number])])
+        for number in range(8, 12):
+            stream.batch([in_order([publish(f"e{number}")], [number])])
+        stream.stop()
+    assert {subscription for _, subscription, _ in delivered(path)} == {
+        f"new{number}" for number in range(8)
+    }
+    assert len(delivered(path)) == 4 * 8
+
+
+def test_a_record_too_far_ahead_of_the_batch_s_time_is_rejected_and_moves_nothing(tmp_path):
+    stream = stream_of(tmp_path, most_ahead=timedelta(seconds=10))
+    wrong = [publish("e2", time=99 * SECOND), subscribe("bo", time=99 * SECOND)]
+    live = publish("e1", until=20 * SECOND, time=5 * SECOND)
+    stream.batch([in_order([live, *wrong], [1, 2, 3], 5 * SECOND)])
+    stream.batch([in_order([subscribe("ana")], [4], 6 * SECOND)])
+    stream.stop()
+    assert delivered(tmp_path) == [("e1", "ana", "added")]
+    assert all("ahead" in reason for (reason,) in rows(tmp_path, "rejected", "reason"))
+    assert len(rows(tmp_path, "rejected", "reason")) == 2
+
+
+def test_moves_alone_lead_to_new_bases_too(tmp_path):
+    stream = stream_of(tmp_path, merge_least=30, fold_after=4)
+    stream.batch([in_order([subscribe("ana"), subscribe("bo")], [1, 2])])
+    for number in range(60):
+        stream.batch([in_order([Move("ana", Point(0.0, number / 100))], [3 + number])])
+        stream.loop.close()
+    stream.stop()
+    last = Commits(tmp_path).last()
+    assert last.base_batch > 0
+    assert sum(segment.applied for segment in last.segments) <= 32
+
+
+def test_live_events_that_are_over_do_not_stay_for_one_that_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(upkeep, "LARGE_LIVE", 10)
+    stream = stream_of(tmp_path)
+    for number in range(12):
+        short = [publish(f"e{number}-{n}", until=(number + 2) * SECOND) for n in range(20)]
+        long = publish(f"job{number}", until=999 * SECOND, time=number * SECOND)
+        stream.batch([in_order([long, *short], [number] * 21)])
+    stream.stop()
+    live = Commits(tmp_path).last().live
+    assert sum(segment.events for segment in live) <= 4 * 21 + 12

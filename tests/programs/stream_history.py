@@ -35,6 +35,7 @@ BEGUN, DONE = "begun", "done"
 def stream(spark: SparkSession, folder: Path) -> None:
     """Read what is there, a file at a time."""
     # Only now, so that the failpoint is that of this process.
+    from stentor.pipeline.stream.settings import StreamSettings
     from stentor.pipeline.stream.start import start
     from stentor.pipeline.tables.delta import DeltaTables
 
@@ -52,7 +53,7 @@ def stream(spark: SparkSession, folder: Path) -> None:
             order="seq",
             time="time",
             trigger={"availableNow": True},
-            **SETTINGS,
+            settings=StreamSettings(**SETTINGS),
         )
         print(BEGUN, flush=True)
         query.awaitTermination()

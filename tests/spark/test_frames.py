@@ -23,12 +23,15 @@ from stentor.pipeline.frames.canonical import (
     Frame,
     attribute_types,
     canonical,
-    canonical_changes,
-    canonical_events,
-    canonical_records,
     reason_for,
     union,
 )
+from stentor.pipeline.frames.columns import What
+
+
+def canonical_of(df: DataFrame, what: What = "events", **columns: str) -> DataFrame:
+    """The rows of *df* as canonical records, where its columns are called so."""
+    return canonical(Frame(df, what, what, Columns(**columns)))
 
 
 @pytest.fixture
@@ -89,7 +92,7 @@ def test_texts_of_times_are_read_as_the_engine_reads_them(spark: SparkSession, z
         [(str(n), text) for n, text in enumerate(texts)], "id string, until string"
     )
     understood = 0
-    for number, read, problem in micros(canonical_events(df), "id", "until", "problem"):
+    for number, read, problem in micros(canonical_of(df), "id", "until", "problem"):
         text = texts[int(number)]
         try:
             expected = instant(text, "until")
@@ -121,7 +124,7 @@ def test_seconds_dates_and_timestamps_without_a_zone_are_utc(
         float("nan"),
     ]
     df = spark.createDataFrame([(n, x) for n, x in enumerate(numbers)], "id int, until double")
-    for number, read, problem in micros(canonical_events(df), "id", "until", "problem"):
+    for number, read, problem in micros(canonical_of(df), "id", "until", "problem"):
         if numbers[int(number)] == 253402300800.0:
             assert problem.startswith(
                 "until: 2.534023008E11 seconds since 1970 is not in the years"
@@ -130,27 +133,27 @@ def test_seconds_dates_and_timestamps_without_a_zone_are_utc(
             assert (read, problem) == (instant(numbers[int(number)], "until"), None)
     for of, text in (("date", "2026-03-29"), ("timestamp_ntz", "2026-03-29 02:30:00.5")):
         df = spark.sql(f"SELECT 1 AS id, CAST('{text}' AS {of}) AS until")
-        assert micros(canonical_events(df), "until") == [(instant(text, "until"),)]
+        assert micros(canonical_of(df), "until") == [(instant(text, "until"),)]
     df = spark.sql("SELECT 1 AS id, 1700000000000L AS until")
-    assert "1700000000000 seconds" in canonical_events(df).first().problem
+    assert "1700000000000 seconds" in canonical_of(df).first().problem
 
 
 def test_an_order_is_an_integer_or_a_timestamp_and_every_record_has_one(
     spark: SparkSession,
 ) -> None:
     df = spark.sql("SELECT 'a' AS id, 7 AS n UNION ALL SELECT 'b', null")
-    rows = {row.id: row for row in canonical_events(df, order="n").collect()}
+    rows = {row.id: row for row in canonical_of(df, order="n").collect()}
     assert rows["a"].order == 7
     assert rows["a"].problem is None
     assert rows["b"].problem == "n: every record needs one, because it says the order"
     df = spark.sql("SELECT 'a' AS id, timestamp_micros(5) AS n")
-    assert canonical_events(df, order="n").first().order == 5
-    assert canonical_events(df.drop("n")).first().order is None
+    assert canonical_of(df, order="n").first().order == 5
+    assert canonical_of(df.drop("n")).first().order is None
 
 
 def test_ids_are_strings_or_integers(spark: SparkSession) -> None:
     df = spark.sql("SELECT 7L AS key, 1 AS price")
-    assert canonical_events(df, id="key").first().id == "7"
+    assert canonical_of(df, id="key").first().id == "7"
 
 
 @pytest.mark.parametrize(
@@ -168,15 +171,14 @@ def test_ids_are_strings_or_integers(spark: SparkSession) -> None:
     ],
 )
 def test_places_of_all_forms_become_pairs(spark: SparkSession, place: str, expected: Any) -> None:
-    row = canonical_changes(
-        spark.sql(f"SELECT 's' AS id, 'TRUE' AS expression, {place} AS at")
-    ).first()
+    df = spark.sql(f"SELECT 's' AS id, 'TRUE' AS expression, {place} AS at")
+    row = canonical_of(df, "changes").first()
     assert (row.at, row.problem, row.op) == (expected, None, "subscribe")
 
 
 def test_a_geojson_line_is_no_place(spark: SparkSession) -> None:
     place = "named_struct('type', 'LineString', 'coordinates', array(1, 2))"
-    row = canonical_changes(spark.sql(f"SELECT 's' AS id, {place} AS at")).first()
+    row = canonical_of(spark.sql(f"SELECT 's' AS id, {place} AS at"), "changes").first()
     assert row.problem == 'at: a GeoJSON Point has the type "Point" and two coordinates'
 
 
@@ -186,7 +188,7 @@ def test_a_geojson_line_is_no_place(spark: SparkSession) -> None:
 )
 def test_weights_come_as_a_map_or_a_struct(spark: SparkSession, weights: str) -> None:
     df = spark.sql(f"SELECT 'e' AS id, {weights} AS weights UNION ALL SELECT 'f', null")
-    rows = {row.id: row.weights for row in canonical_events(df).collect()}
+    rows = {row.id: row.weights for row in canonical_of(df).collect()}
     assert rows == {"e": {"price": 2.0, "brand": 0.5}, "f": None}
 
 
@@ -201,7 +203,7 @@ def test_the_column_op_says_what_a_record_does(spark: SparkSession) -> None:
         ],
         "id string, op string, price int",
     )
-    rows = {row.id: row for row in canonical_records(df).collect()}
+    rows = {row.id: row for row in canonical_of(df, "records").collect()}
     assert rows["a"].attributes == Row(price=1)
     assert rows["b"].attributes is None
     assert [id for id, row in rows.items() if row.problem is None] == ["a", "b", "d"]
@@ -209,23 +211,24 @@ def test_the_column_op_says_what_a_record_does(spark: SparkSession) -> None:
     assert rows["c"].problem == expected + "nothing"
     assert rows["e"].problem == expected + "'sell'"
     assert rows["e"].raw == '{"id":"e","op":"sell","price":5}'
-    assert canonical_changes(df.drop("price")).where("id = 'a'").first().problem.startswith("op: ")
+    changes = canonical_of(df.drop("price"), "changes")
+    assert changes.where("id = 'a'").first().problem.startswith("op: ")
     assert (
-        canonical_events(df).where("id = 'd'").first().problem == "op: expected publish, got 'move'"
+        canonical_of(df).where("id = 'd'").first().problem == "op: expected publish, got 'move'"
     )
 
 
 @pytest.mark.parametrize(
-    ("query", "make", "expected"),
+    ("query", "what", "expected"),
     [
         (
             "SELECT 1 AS Id, 2 AS price",
-            canonical_events,
+            "events",
             ["events: there is no column 'id', which holds the id (did you mean 'Id'?); it has Id"],
         ),
         (
             "SELECT 1.5D AS id, true AS until, 'x' AS weights, 7 AS op",
-            canonical_events,
+            "events",
             [
                 "events, column 'op': expected a string, got int",
                 "events, column 'id': expected a string or an integer, got double",
@@ -235,30 +238,30 @@ def test_the_column_op_says_what_a_record_does(spark: SparkSession) -> None:
         ),
         (
             "SELECT 1 AS id, array('x') AS tags",
-            canonical_events,
+            "events",
             ["events, column 'tags': array<string> is no type of an attribute; expected a number"],
         ),
         (
             "SELECT 1 AS id, 'TRUE' AS expression, 1 AS untill, array('x') AS at",
-            canonical_changes,
+            "changes",
             [
                 "changes, column 'at': expected a place: array<double>",
                 "changes have no column 'untill' (did you mean 'until'?)",
             ],
         ),
-        ("SELECT 1 AS id", canonical_records, ["records: there is no column 'op'"]),
+        ("SELECT 1 AS id", "records", ["records: there is no column 'op'"]),
         (
             "SELECT 1 AS id, named_struct('price', 1) AS attributes, 2 AS untill",
-            canonical_events,
+            "events",
             ["events with a column \"attributes\" have no column 'untill'"],
         ),
     ],
 )
 def test_one_error_names_all_wrong_columns_before_anything_runs(
-    spark: SparkSession, query: str, make: Any, expected: list[str]
+    spark: SparkSession, query: str, what: What, expected: list[str]
 ) -> None:
     with pytest.raises(SettingsError) as caught:
-        make(spark.sql(query))
+        canonical_of(spark.sql(query), what)
     lines = str(caught.value).splitlines()
     assert len(lines) == len(expected)
     for line, part in zip(lines, expected, strict=True):
@@ -268,18 +271,18 @@ def test_one_error_names_all_wrong_columns_before_anything_runs(
 def test_names_that_spark_takes_for_one_are_refused(spark: SparkSession) -> None:
     df = spark.sql("SELECT 1 AS id, 2 AS price, 3 AS Price")
     with pytest.raises(SettingsError, match="cannot tell the columns 'price' and 'Price' apart"):
-        canonical_events(df)
+        canonical_of(df)
     df = spark.sql("SELECT 1 AS id, named_struct('a', 1, 'A', 2) AS attributes")
     with pytest.raises(SettingsError, match=r"spark\.sql\.caseSensitive"):
-        canonical_events(df)
+        canonical_of(df)
 
 
 def test_a_column_that_was_named_must_be_there(spark: SparkSession) -> None:
     df = spark.sql("SELECT 1 AS id, 2 AS price")
     with pytest.raises(SettingsError, match="no column 'ends', which holds the until"):
-        canonical_events(df, until="ends")
+        canonical_of(df, until="ends")
     with pytest.raises(SettingsError, match="no column 'sent', which holds the time"):
-        canonical_events(df, time="sent")
+        canonical_of(df, time="sent")
 
 
 def test_frames_of_several_types_come_together_in_the_widest(spark: SparkSession) -> None:
@@ -298,9 +301,8 @@ def test_frames_of_several_types_come_together_in_the_widest(spark: SparkSession
         "struct<price:double,loc:array<double>,size:struct<low:double,high:double>,day:timestamp,"
         "new:boolean,text:string>"
     )
-    changes = canonical_changes(
-        spark.sql("SELECT 's' AS id, 'TRUE' AS expression"), attributes=types
-    )
+    asked = Frame(spark.sql("SELECT 's' AS id, 'TRUE' AS expression"), "changes", "changes")
+    changes = canonical(asked, types)
     whole = union(None, *(canonical(frame, types) for frame in frames), changes)
     assert tuple(whole.columns) == COLUMNS
     rows = {row.id: row for row in whole.select("id", "attributes", "problem", "source").collect()}
@@ -347,7 +349,7 @@ def test_attributes_may_stand_in_a_struct_of_their_own(spark: SparkSession) -> N
 
 def test_names_with_any_characters_are_attributes(spark: SparkSession) -> None:
     df = spark.sql("SELECT 'e' AS id, 1 AS `a.b`, 2 AS `tick``s`, 3 AS `größe`")
-    assert canonical_events(df).first().attributes == Row(**{"a.b": 1, "tick`s": 2, "größe": 3})
+    assert canonical_of(df).first().attributes == Row(**{"a.b": 1, "tick`s": 2, "größe": 3})
 
 
 def test_types_and_kinds_stand_for_one_another() -> None:

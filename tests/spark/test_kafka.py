@@ -17,7 +17,7 @@ from stentor.pipeline import tables
 from stentor.pipeline.config.file import load, start_from
 from stentor.pipeline.frames.canonical import canonical
 from stentor.pipeline.kafka import jars
-from stentor.pipeline.kafka.deliveries import DeliveriesToKafka, connector_jars
+from stentor.pipeline.kafka.deliveries import connector_jars, deliveries_to_kafka
 from stentor.pipeline.sources.open import open_source
 from stentor.pipeline.sources.settings import Source
 
@@ -179,22 +179,24 @@ def test_what_was_committed_and_not_sent_is_sent_at_the_next_start(
         + [{"op": "publish", "id": f"e{n}", "price": 5, "n": n} for n in range(1, 9)],
     )
     run(file, spark)  # as if each crash had come right after a commit
+    outbox = deliveries_to_kafka(
+        spark, tmp_path / "pipeline", topic=f"{topic}.out", servers=servers
+    )
     assert consume(servers, f"{topic}.out") == []
-    sender = {"topic": f"{topic}.out", "servers": servers}
-    DeliveriesToKafka(spark, tmp_path / "pipeline", **sender)
+    outbox.send_waiting()
     first = consume(servers, f"{topic}.out")
     assert sorted(value["event"] for _, value, _ in first) == [f"e{n}" for n in range(1, 9)]
-    DeliveriesToKafka(spark, tmp_path / "pipeline", **sender)
+    outbox.send_waiting()
     assert len(consume(servers, f"{topic}.out")) == 8
     marker = tmp_path / "pipeline" / "sent" / f"{topic}.out.batch"
     marker.unlink()  # a crash before it was written: sent twice, under the same keys
-    DeliveriesToKafka(spark, tmp_path / "pipeline", **sender)
+    outbox.send_waiting()
     again = consume(servers, f"{topic}.out")
     assert len(again) == 16
     assert {key for key, _, _ in again} == {key for key, _, _ in first}
     marker.write_text("seven")
     with pytest.raises(FolderError, match="does not hold the number of a batch"):
-        DeliveriesToKafka(spark, tmp_path / "pipeline", **sender)
+        outbox.send_waiting()
 
 
 def test_a_jar_that_is_not_the_pinned_one_is_not_used(

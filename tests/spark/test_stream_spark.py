@@ -63,7 +63,7 @@ def read_all_parquet(spark: SparkSession, folder: Path, path: Path, **settings: 
         order="seq",
         time="time",
         trigger={"availableNow": True},
-        **UPKEEP,
+        settings=StreamSettings(**UPKEEP),
         **settings,
     )
     query.awaitTermination()

@@ -47,7 +47,7 @@ class Spent(NamedTuple):
 class Feed:
     """A stream into a new *folder*, which is removed at the end of the `with` block.
 
-    *events* is a file that has their columns. *settings* are those of `stentor.pipeline.start`.
+    *events* is a file that has their columns. *settings* are those of `StreamSettings`.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Feed:
         has_changes: bool = True,
         **settings: Any,
     ) -> None:
-        from stentor.pipeline import start
+        from stentor.pipeline import StreamSettings, start
 
         self.folder = folder
         for name in ("events", "changes"):
@@ -74,7 +74,7 @@ class Feed:
             reader.schema(CHANGES).parquet(str(folder / "changes")) if has_changes else None,
             folder / "pipeline",
             listeners=[self._committed],
-            **settings,
+            settings=StreamSettings(**settings),
         )
 
     def give(self, what: str, file: Staged) -> None:

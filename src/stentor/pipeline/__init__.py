@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from stentor.pipeline.batch.match import build_snapshot, match
     from stentor.pipeline.spark.sessions import session
     from stentor.pipeline.sql.functions import for_spark, register_functions
+    from stentor.pipeline.stream.settings import StreamSettings
     from stentor.pipeline.stream.start import start
 
 _HOMES = {
+    "StreamSettings": "stream.settings",
     "build_snapshot": "batch.match",
     "for_spark": "sql.functions",
     "match": "batch.match",
@@ -29,6 +31,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "StreamSettings",
     "build_snapshot",
     "for_spark",
     "match",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from stentor.pipeline.commit.manifests import Commits, Manifest
 from stentor.pipeline.commit.removal import remove_orphans, remove_unused
 from stentor.pipeline.stream.settings import StreamSettings
 from stentor.pipeline.tables.delta import DeltaTables
+
+_LOG = logging.getLogger(__name__)
 
 
 class Housekeeping:
@@ -41,10 +44,12 @@ class Housekeeping:
         self._beside.shutdown(wait=True)
 
     def _compact(self) -> None:
-        """Merge small files beside the next batches; what went wrong the last time is raised."""
+        """Merge small files beside the next batches; a failure is logged, and tried again later."""
         if self._compaction is not None:
             if not self._compaction.done():
                 return
-            self._compaction.result()
+            error = self._compaction.exception()
+            if error is not None:
+                _LOG.warning("small files could not be merged; trying again later: %s", error)
         limit = self._settings.compact_after  # as many as come between two looks, at least
         self._compaction = self._beside.submit(self._tables.compact, limit=limit)

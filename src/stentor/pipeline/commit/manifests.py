@@ -38,14 +38,17 @@ class Segment(msgspec.Struct, frozen=True):
     shard: int = 0
     tier: int = 0  # how often it was folded
     growth: int = 0  # by how many the subscriptions became more
+    applied: int = 0  # changes that a worker applies, or has applied before they were folded
+    origin: str = ""  # the name of the last segment that was folded into it
 
 
 class LiveSegment(msgspec.Struct, frozen=True):
-    """Live events in `live/NAME`; at *until* the last of them is over."""
+    """Live events in `live/NAME`; at *until* the last of them is over, at *half* half of them."""
 
     name: str
     events: int
     until: int
+    half: int = 0
 
 
 class TableFile(msgspec.Struct, frozen=True):
@@ -61,6 +64,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     batch: int
     query: str  # the id in Spark's checkpoint
+    plan: str = ""  # the sum of what Spark's checkpoint says of the batch, where it can be read
     seq: int
     time: int
     order: int | None = None  # the highest value of the user's own order

@@ -22,6 +22,7 @@ from stentor.pipeline.commit.manifests import Commits, Manifest
 from stentor.pipeline.config.file import StreamConfig
 from stentor.pipeline.sources.settings import Source
 from stentor.pipeline.spark.java import MISSING, find_java
+from stentor.pipeline.stream.restarts import check_unchanged
 from stentor.pipeline.stream.settings import REPLICATED_MOST, StreamSettings
 
 _FORMATS: Final = {
@@ -81,9 +82,7 @@ def mistakes(config: StreamConfig) -> list[str]:
     try:
         last = Commits(config.path).last()
         if last is not None:
-            from stentor.pipeline.stream.start import _check_same
-
-            _check_same(last, config.path, config.settings, config.schema)
+            check_unchanged(last, config.path, config.settings, config.schema)
     except StentorError as error:
         found.append(f"[tables], path: {error}")
     return found

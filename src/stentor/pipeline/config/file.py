@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -96,17 +96,17 @@ def start_from(
     listeners: Sequence[Callable[[BatchProgress], None]] = (),
 ) -> StreamingQuery:
     """The running stream that *config* describes; *listeners* are told of each batch."""
-    from stentor.pipeline.kafka.deliveries import DeliveriesToKafka
+    from stentor.pipeline.kafka.deliveries import deliveries_to_kafka
     from stentor.pipeline.sources.kinds import committed_kinds
     from stentor.pipeline.sources.open import open_source
     from stentor.pipeline.stream.start import run
 
     kinds = config.kinds if config.kinds is not None else committed_kinds(config.path)
     frames = [open_source(spark, source, kinds) for source in config.sources]
+    outboxes = []
     if config.kafka is not None:
-        out = config.kafka
-        sender = DeliveriesToKafka(spark, config.path, topic=out.topic, servers=out.servers)
-        listeners = (sender, *listeners)
+        topic, servers = config.kafka.topic, config.kafka.servers
+        outboxes.append(deliveries_to_kafka(spark, config.path, topic=topic, servers=servers))
     return run(
         frames,
         config.path,
@@ -114,7 +114,8 @@ def start_from(
         config.schema,
         config.trigger,
         config.checkpoint,
-        listeners,
+        [*outboxes, *listeners],
+        [outbox.send_waiting for outbox in outboxes],
     )
 
 
@@ -128,10 +129,13 @@ def _read(raw: Mapping[str, Any], folder: Path, mistakes: list[str]) -> StreamCo
     path = sections["tables"].text("path")
     sections["tables"].needs("path", path, "the folder of the tables")
     checkpoint = sections["tables"].text("checkpoint")
+    cache = sections["tables"].text("local_cache")
     plane = sections["index"].truth("plane") or False
     if plane and kinds is None:
         sections["index"].wrong("plane", "declare the attributes in [schema] too")
     settings = _settings(sections, sources)
+    if cache is not None:
+        settings = replace(settings, local_cache=str(folder / cache))
     trigger = _trigger(sections["trigger"])
     kafka = _kafka(sections["kafka"]) if "kafka" in raw else None
     for section in (top, *sections.values()):

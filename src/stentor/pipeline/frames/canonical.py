@@ -61,57 +61,13 @@ class Frame(NamedTuple):
     columns: Columns = DEFAULT_COLUMNS
 
 
-def canonical_events(
-    df: DataFrame,
-    *,
-    source: str = "events",
-    id: str = "id",
-    order: str | None = None,
-    time: str | None = None,
-    until: str = "until",
-    attributes: T.StructType | None = None,
-) -> DataFrame:
-    """The events of *df*; every other column is an attribute.
+def canonical(frame: Frame, attributes: T.StructType | None = None) -> DataFrame:
+    """The rows of *frame*; a SettingsError names all columns that are missing or wrong.
 
     *attributes* is the type that all frames of a pipeline share (`attribute_types`); the frame's
-    own where there is none. A struct column `attributes` holds all of them instead.
+    own where there is none. A struct column `attributes` holds all of them instead of columns of
+    their own.
     """
-    columns = Columns(id=id, order=order, time=time, until=until)
-    return canonical(Frame(df, "events", source, columns), attributes)
-
-
-def canonical_changes(
-    df: DataFrame,
-    *,
-    source: str = "changes",
-    id: str = "id",
-    order: str | None = None,
-    time: str | None = None,
-    until: str = "until",
-    attributes: T.StructType | None = None,
-) -> DataFrame:
-    """The changes of *df*: id, expression, at, until, op (subscribe where it says nothing)."""
-    columns = Columns(id=id, order=order, time=time, until=until)
-    return canonical(Frame(df, "changes", source, columns), attributes or T.StructType())
-
-
-def canonical_records(
-    df: DataFrame,
-    *,
-    source: str = "records",
-    id: str = "id",
-    order: str | None = None,
-    time: str | None = None,
-    until: str = "until",
-    attributes: T.StructType | None = None,
-) -> DataFrame:
-    """The records of *df*, events and changes mixed: its column `op` says what each does."""
-    columns = Columns(id=id, order=order, time=time, until=until)
-    return canonical(Frame(df, "records", source, columns), attributes)
-
-
-def canonical(frame: Frame, attributes: T.StructType | None = None) -> DataFrame:
-    """The rows of *frame*; a SettingsError names all columns that are missing or wrong."""
     df, what, name, columns = frame
     if tuple(df.columns) == COLUMNS:
         return df

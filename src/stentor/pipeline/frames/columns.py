@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final
 
@@ -28,6 +29,7 @@ __all__ = [
     "check_columns",
     "column_of",
     "is_nested",
+    "named_columns",
     "types_of",
 ]
 
@@ -52,6 +54,24 @@ class Origin:
     PROBLEM: Final = "_stentor_problem"
     RAW: Final = "_stentor_raw"
     ALL: Final = (SOURCE, OFFSET, PROBLEM, RAW)
+
+
+def named_columns(names: Mapping[str, str]) -> Columns:
+    """What a frame calls its fields, where *names* gives the column of some of them.
+
+    >>> named_columns({"id": "event_id"}).id
+    'event_id'
+    """
+    fields = sorted(field.name for field in dataclasses.fields(Columns))
+    for field, name in names.items():
+        if field not in fields:
+            raise SettingsError(
+                f"columns: {field!r} is no field of a record{_nearest(field, fields)}; "
+                f"there are {', '.join(fields)}"
+            )
+        if not isinstance(name, str):
+            raise SettingsError(f"columns, {field}: expected the name of a column, got {name!r}")
+    return Columns(**names)
 
 
 def column_of(name: str) -> Column:

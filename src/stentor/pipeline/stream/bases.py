@@ -48,7 +48,9 @@ class BaseBuilding:
         columns: list[SubscriptionColumns] = [empty(SubscriptionColumns)]
         ids: list[Any] = [pa.array([], pa.large_string())]
         texts: list[Any] = [pa.array([], pa.large_string())]
-        for version in self.old:
+        # An id is in the shard of its number wherever the count stays the same.
+        old = self.old if len(self.old) != self.shards else (self.old[number],)
+        for version in old:
             if not version.base and not version.segments:
                 continue
             # One of its own: what the process keeps for matching is ahead of this one.

@@ -65,6 +65,7 @@ class Held:
                 self.base_batch,
                 batch,
                 tuple(one for one in self.segments if one.shard == shard),
+                self.shards,
                 cache,
             )
             for shard in range(self.shards)
@@ -116,7 +117,9 @@ class BatchLoop:
         """Take in one micro-batch, unless it is committed already."""
         started = perf_counter()
         query = self._checked_query(batch)
-        if self._last is not None and batch <= self._last.batch:
+        plan = self._runner.plan_of(batch)
+        if self._last is not None and batch == self._last.batch:
+            self._check_replayed(self._last, plan)
             return
         held = self._renewed(self._held)
         marks = self._marks
@@ -141,7 +144,7 @@ class BatchLoop:
             ),
             subscriptions=held.subscriptions + sum(one.growth for one in outcome.segments),
         )
-        self._commit(outcome, held, query)
+        self._commit(outcome, held, query, plan)
         self._begin_bases()
         self._tell(outcome, perf_counter() - started)
         self._judge(outcome)
@@ -162,13 +165,22 @@ class BatchLoop:
                 f"is {query}): records would be lost or doubled; start with the checkpoint that it "
                 "was written with, or choose another folder"
             )
-        if batch > expected:
+        if not expected - 1 <= batch <= expected:
             raise FolderError(
-                f"Spark's checkpoint is at batch {batch}, {self._path} at {expected}: the "
-                "checkpoint is of another pipeline, or manifests are missing; restore both from "
-                "the same time, or start afresh in another folder"
+                f"Spark's checkpoint is at batch {batch}, {self._path} at {expected}: one of them "
+                "is of another pipeline or of another time; restore both from the same time, or "
+                "start afresh in another folder"
             )
         return query
+
+    def _check_replayed(self, last: Manifest, plan: str) -> None:
+        """Refuse to take another batch for the one that is committed under its number."""
+        if plan and last.plan and plan != last.plan:
+            raise FolderError(
+                f"batch {last.batch} of {self._path} is committed, and Spark's checkpoint has "
+                "other records under that number: it was lost or restored from another time; "
+                "restore both from the same time, or start afresh in another folder"
+            )
 
     @property
     def _marks(self) -> Marks:
@@ -181,7 +193,7 @@ class BatchLoop:
             shards = self._settings.shard_count(0, self._runner.slots)
             return Held(self._settings.structure, shards)
         held = Held.after(self._last)
-        shards = self._settings.shard_count(held.subscriptions, self._runner.slots)
+        shards = self._settings.shard_count(held.subscriptions, self._runner.slots, held.shards)
         if (held.index, held.shards) == (self._settings.structure, shards):
             return held
         # Another structure or plan than before: the same subscriptions are filed anew first.
@@ -206,7 +218,7 @@ class BatchLoop:
 
     # After its steps.
 
-    def _commit(self, outcome: Outcome, held: Held, query: str) -> None:
+    def _commit(self, outcome: Outcome, held: Held, query: str, plan: str) -> None:
         counts = dict(outcome.counts) | {
             "subscriptions": held.subscriptions,
             "live": sum(one.events for one in held.live),
@@ -214,6 +226,7 @@ class BatchLoop:
         manifest = Manifest(
             batch=outcome.batch,
             query=query,
+            plan=plan,
             seq=outcome.order.seq,
             time=outcome.order.time,
             order=outcome.order.order,
@@ -236,11 +249,12 @@ class BatchLoop:
 
     def _begin_bases(self) -> None:
         assert self._last is not None
-        changed = sum(one.versions for one in self._held.segments)
+        changed = sum(one.applied for one in self._held.segments)
         share = self._settings.merge_share * self._held.subscriptions
         if self._builder.is_busy or changed <= max(share, self._settings.merge_least):
             return
-        shards = self._settings.shard_count(self._held.subscriptions, self._runner.slots)
+        held = self._held
+        shards = self._settings.shard_count(held.subscriptions, self._runner.slots, held.shards)
         self._builder.begin(self._building(self._held, self._last, shards))
 
     def _building(self, held: Held, last: Manifest, shards: int) -> BaseBuilding:

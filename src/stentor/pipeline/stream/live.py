@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,8 +26,6 @@ from stentor.pipeline.commit.new_files import explaining
 from stentor.wire.cells.layout import Booleans
 
 LIVE = "live"
-#: Segments that a process keeps open.
-MOST_OPEN = 256
 
 
 def write_live(path: Path, batch: int, columns: EventColumns, ids: StringArrays) -> LiveSegment:
@@ -42,7 +39,9 @@ def write_live(path: Path, batch: int, columns: EventColumns, ids: StringArrays)
     with explaining(path / LIVE / name):
         write_array_file(path / LIVE / name, arrays, kind=LIVE)
         sync(path / LIVE)
-    return LiveSegment(name=name, events=len(columns.until), until=int(columns.until.max()))
+    ends = np.sort(columns.until)
+    half = int(ends[(len(ends) - 1) // 2])
+    return LiveSegment(name=name, events=len(ends), until=int(ends[-1]), half=half)
 
 
 class LiveEvents(NamedTuple):
@@ -63,11 +62,22 @@ def open_live(path: Path, name: str) -> LiveEvents:
     )
 
 
-@lru_cache(maxsize=MOST_OPEN)
+_OPEN: dict[tuple[str, str], tuple[Structure, Strings]] = {}
+
+
 def live_index(path: str, name: str, structure: str) -> tuple[Structure, Strings]:
     """An index of a segment's events, and their ids; kept open in this process."""
-    events = open_live(Path(path), name)
-    return structure_class(structure).over_events(events.columns), events.ids
+    if (path, name) not in _OPEN:
+        events = open_live(Path(path), name)
+        index = structure_class(structure).over_events(events.columns)
+        _OPEN[path, name] = index, events.ids
+    return _OPEN[path, name]
+
+
+def keep_open(path: str, names: Collection[str]) -> None:
+    """Close what this process holds open of segments of *path* that are not among *names*."""
+    for key in [key for key in _OPEN if key[0] != path or key[1] not in names]:
+        del _OPEN[key]
 
 
 def joined(
@@ -104,14 +114,22 @@ class LiveIds:
         """Which of *hashes* are those of a live event's id."""
         found = np.zeros(len(hashes), np.bool_)
         for events in self._segments.values():
-            found |= np.isin(hashes, events.order.hash)
+            known = events.order.hash
+            place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+            found |= known[place] == hashes
         return found
 
-    def until(self, id: str) -> int | None:
-        """Until when the event *id* is live, or was; None where it is not kept."""
-        ends = [
-            int(events.columns.until[row])
-            for events in self._segments.values()
-            for row in events.order.rows(id, events.ids)
-        ]
-        return max(ends, default=None)
+    def untils(self, hashes: UInt64) -> dict[str, int]:
+        """Until when the events are live, or were, whose ids have one of *hashes*."""
+        found: dict[str, int] = {}
+        wanted = np.unique(hashes)
+        for events in self._segments.values():
+            known = events.order.hash
+            start, stop = (np.searchsorted(known, wanted, side) for side in ("left", "right"))
+            counts = stop - start
+            within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            rows = events.order.row[np.repeat(start, counts) + within]
+            ids = events.ids.take(rows).to_pylist()
+            for id, until in zip(ids, events.columns.until[rows].tolist(), strict=True):
+                found[id] = max(until, found.get(id, until))
+        return found

@@ -8,12 +8,16 @@ from __future__ import annotations
 import hashlib
 import secrets
 import shutil
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from stentor.pipeline.snapshots import open_index
 
 #: Copies of one pipeline that are kept: the one in use, and the one before it.
 KEPT = 2
+#: Seconds after which a copy that has not grown is not being made any more.
+ABANDONED = 3600.0
 
 
 def local_copy(base: Path, cache: Path) -> Path:
@@ -25,6 +29,7 @@ def local_copy(base: Path, cache: Path) -> Path:
     own = cache / f"{base.parent.parent.name}-{_token(base)}"
     copy = own / base.name
     if not copy.is_dir():
+        _remove_abandoned(own)
         partial = own / f".{base.name}.{secrets.token_hex(8)}.partial"
         try:
             shutil.copytree(base, partial)
@@ -42,6 +47,16 @@ def local_copy(base: Path, cache: Path) -> Path:
 def _token(base: Path) -> str:
     """What tells pipelines of one name apart: where they stand."""
     return hashlib.blake2b(str(base.parent).encode(), digest_size=6).hexdigest()
+
+
+def _remove_abandoned(own: Path) -> None:
+    """Remove the copies that processes had begun when they were killed."""
+    for partial in own.glob(".*.partial"):
+        with suppress(FileNotFoundError):  # it was not abandoned: it is taking its place just now
+            # Not the time of the content, which is the base's own once a copy is complete.
+            changed = max(one.stat().st_ctime for one in (partial, *partial.rglob("*")))
+            if time.time() - changed > ABANDONED:
+                shutil.rmtree(partial, ignore_errors=True)
 
 
 def _remove_old(own: Path, copy: Path) -> None:

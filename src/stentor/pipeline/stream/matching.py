@@ -27,7 +27,7 @@ from stentor.model.time import NEVER
 from stentor.pipeline.commit.manifests import LiveSegment, TableFile
 from stentor.pipeline.stream.backwards import differences
 from stentor.pipeline.stream.deliveries import DeliveryFiles, matched, plain
-from stentor.pipeline.stream.live import live_index, write_live
+from stentor.pipeline.stream.live import keep_open, live_index, write_live
 from stentor.pipeline.stream.ordering import ADMITTED, Ordered, open_order, reason
 from stentor.pipeline.stream.parts import open_events, open_rows
 from stentor.pipeline.stream.ranking import write_found
@@ -77,6 +77,7 @@ class Matching:
     batch: int
     batch_time: int
     chunks: tuple[Chunk, ...]
+    live: tuple[str, ...]  # all segments of live events that there are
     shards: tuple[ShardVersion, ...]  # with the changes of this batch
     top: int | None
 
@@ -108,6 +109,7 @@ class _Task:
     def run(self) -> MatchReport:
         started, settled = perf_counter(), Tally.candidates
         state = replica(self._shard).state
+        keep_open(self._step.path, self._step.live)
         self._spend("opening", started)
         for piece in self._chunk.slices:
             self._match(state, piece)

@@ -7,6 +7,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stentor.model.time import LATEST
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import LiveSegment, Segment, TableFile
 from stentor.pipeline.commit.new_files import explaining
@@ -164,6 +166,7 @@ class MicroBatch:
             self._before.marks,
             has_order=self._settings.has_order,
             live=self._live_ids,
+            latest=self._latest,
         )
         write_order(self._work, order)
         outcome = Outcome(self._batch, order, self._time)
@@ -174,6 +177,14 @@ class MicroBatch:
         unreadable = sum(one.rows for one in outcome.files.get("rejected", ()))
         outcome.counts["records"] = sum(part.rows for part in parts) + unreadable
         return outcome
+
+    @property
+    def _latest(self) -> int:
+        """The latest time that a record may have."""
+        ahead = self._settings.most_ahead
+        if ahead is None:
+            return LATEST
+        return min(LATEST, self._time + ahead // timedelta(microseconds=1))
 
     def _settle(self, outcome: Outcome, parts: Sequence[ReadPart]) -> None:
         names = tuple(part.name for part in parts if not part.is_events)
@@ -200,8 +211,9 @@ class MicroBatch:
             return
         shards = tuple(self._with_changes(shard, outcome.segments) for shard in self._before.shards)
         top = self._settings.top
+        live = tuple(segment.name for segment in self._before.live)
         step = Matching(
-            str(self._path), str(self._work), self._batch, self._time, chunks, shards, top
+            str(self._path), str(self._work), self._batch, self._time, chunks, live, shards, top
         )
         reports = self._runner.run(step, len(chunks) * len(shards), MatchReport)
         for report in reports:

@@ -18,7 +18,7 @@ import numpy as np
 
 from stentor.encoding.columns import Int64, UInt8, UInt64
 from stentor.index.array_file import read_array_file, write_array_file
-from stentor.model.time import NEVER, format_timestamp
+from stentor.model.time import LATEST, NEVER, format_timestamp
 from stentor.pipeline.commit.new_files import explaining
 from stentor.pipeline.stream.live import LiveIds
 from stentor.pipeline.stream.parts import EventPart, open_changes, open_events, open_rows
@@ -28,7 +28,7 @@ from stentor.wire.cells.layout import Booleans
 ORDER = "order"
 
 # Why a record is not admitted.
-ADMITTED, LATE, OVER, DUPLICATE = 0, 1, 2, 3
+ADMITTED, LATE, OVER, DUPLICATE, AHEAD = 0, 1, 2, 3, 4
 
 
 class Ordered(NamedTuple):
@@ -87,9 +87,15 @@ class Marks(NamedTuple):
 
 
 def put_in_order(
-    parts: Sequence[ReadPart], work: Path, marks: Marks, *, has_order: bool, live: LiveIds
+    parts: Sequence[ReadPart],
+    work: Path,
+    marks: Marks,
+    *,
+    has_order: bool,
+    live: LiveIds,
+    latest: int = LATEST,
 ) -> Order:
-    """The order of all records in *parts*, which follow *marks*."""
+    """The order of all records in *parts*, which follow *marks*; none is later than *latest*."""
     changes = [open_changes(work, part.name) for part in parts if not part.is_events]
     events = [open_events(work, part.name) for part in parts if part.is_events]
     split = sum(len(part.order) for part in changes)
@@ -99,6 +105,7 @@ def put_in_order(
     refused = np.zeros(len(order), np.uint8)
     if has_order and marks.order is not None:
         refused[order < marks.order] = LATE
+    refused[said > latest] = AHEAD
     taken = np.flatnonzero(refused == ADMITTED)
     if has_order:
         taken = taken[np.argsort(order[taken], kind="stable")]
@@ -127,6 +134,11 @@ def reason(refusal: int, id: str, until: int, time: int) -> str:
             f"order: {id!r} comes too late: records after it are committed already; "
             "send it again with a higher place, or let sources wait for one another longer"
         )
+    if refusal == AHEAD:
+        return (
+            f"time: {id!r} is further ahead of the batch's own time than `most_ahead` allows; "
+            "correct the clock of its source"
+        )
     if refusal == OVER:
         return (
             f"until: {id!r} was over at {format_timestamp(until)}, "
@@ -150,13 +162,12 @@ def _refuse_duplicates(
     starts = np.cumsum([0, *(len(part.order) for part in events)])
     part_of = np.searchsorted(starts, suspects, side="right") - 1
     ids = {part: open_rows(work, names[part])["id"].combine_chunks() for part in np.unique(part_of)}
-    held: dict[str, int] = {}
+    held = live.untils(hashes[suspects])
     for place in suspects[np.argsort(ordered.seq[suspects])].tolist():
         part = int(np.searchsorted(starts, place, side="right") - 1)
         id = ids[part][place - int(starts[part])].as_py()
         now = int(ordered.time[place])
-        before = held[id] if id in held else live.until(id)
-        if before is not None and before > now:
+        if held.get(id, now) > now:
             ordered.refused[place] = DUPLICATE
         elif until[place] != NEVER:
             held[id] = int(until[place])

@@ -23,7 +23,7 @@ from stentor.pipeline.stream.segments import open_versions
 
 BASES = "bases"
 #: Shards that a process keeps open.
-MOST_OPEN = 8
+MOST_OPEN = 8  # and never fewer than the shards of the pipeline that is running
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class ShardVersion:
     base_batch: int
     batch: int  # the last one whose changes it has
     segments: tuple[Segment, ...]
+    shards: int = 1  # how many there are
     cache: str | None = None  # folder on the worker's own disk for copies of bases
 
 
@@ -58,7 +59,7 @@ class Replica:
             self.state = State(layered(structure)())
         self.batch = version.base_batch
         self._base = version.base
-        self._last: set[str] = set()  # the segments of the last batch that was applied
+        self._last: set[str] = set()  # what was applied last: segments of one batch
         self._closed: list[int] = []
 
     def leads_to(self, version: ShardVersion) -> bool:
@@ -71,8 +72,9 @@ class Replica:
             return False
         if any(s.first <= self.batch < s.last for s in version.segments):
             return False
-        is_folded = any(s.tier and s.last == self.batch for s in version.segments)
-        return is_folded or self._last <= {s.name for s in version.segments}
+        if any(s.tier and s.last == self.batch for s in version.segments):
+            return any(s.origin in self._last for s in version.segments if s.last == self.batch)
+        return self._last <= {s.name for s in version.segments}
 
     def advance(self, version: ShardVersion) -> None:
         """Apply the segments that are new."""
@@ -95,7 +97,7 @@ class Replica:
             self.settle()
             self._last = set()
             self.batch = segment.last
-        self._last.add(segment.name)
+        self._last.add(segment.origin or segment.name)
         versions = open_versions(path, segment.name)
         register, index = self.state.subscribers, self.state.index
         ended = [register.row(id) for id in Strings(versions.ended)]
@@ -135,6 +137,6 @@ def replica(version: ShardVersion) -> Replica:
         found = Replica(version)
     found.advance(version)
     _OPEN[key] = found  # the last one used is the last to go
-    while len(_OPEN) > MOST_OPEN:
+    while len(_OPEN) > max(MOST_OPEN, version.shards):
         _OPEN.popitem(last=False)
     return found

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 import pyarrow as pa
+
+from stentor.errors import SettingsError
+
+from stentor.index.folders import sync
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +44,9 @@ class Runner(Protocol):
     def query(self) -> str:
         """The id of the running query in Spark's checkpoint."""
 
+    def plan_of(self, batch: int) -> str:
+        """The sum of what Spark's checkpoint says *batch* consists of; empty where nobody knows."""
+
     def only(self, records: Any, *, events: bool) -> Any:
         """The *events* among *records*, or all others."""
 
@@ -54,8 +63,10 @@ class Runner(Protocol):
 class SparkRunner:
     """Runs steps in the workers of a Spark session."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, checkpoint: Path | None = None) -> None:
+        """Run in the session *spark*; *checkpoint* is Spark's folder, where it is a local one."""
         self._spark = spark
+        self._checkpoint = checkpoint
 
     @property
     def slots(self) -> int:
@@ -63,7 +74,14 @@ class SparkRunner:
 
     @property
     def query(self) -> str:
-        return str(self._spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
+        found = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        if not found:
+            raise SettingsError(
+                "Spark does not say which query this batch belongs to, so nobody can tell whether "
+                "the checkpoint is the folder's own; unset PYSPARK_PIN_THREAD, and start streams "
+                "with stentor.pipeline.start"
+            )
+        return found
 
     def read(self, records: DataFrame, step: Reading) -> list[ReadReport]:
         from stentor.pipeline.stream.reading import ReadReport
@@ -71,6 +89,16 @@ class SparkRunner:
         rows = records.mapInArrow(step, REPORTS).collect()
         reports = [msgspec.json.decode(row.report, type=ReadReport) for row in rows]
         return sorted(reports, key=lambda report: report.partition)
+
+    def plan_of(self, batch: int) -> str:
+        if self._checkpoint is None:
+            return ""
+        try:
+            file = self._checkpoint / "offsets" / str(batch)
+            sync(file)  # before anything is committed under its number
+            return hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
+        except OSError:
+            return ""
 
     def only(self, records: DataFrame, *, events: bool) -> DataFrame:
         # Of a frame of events the optimiser knows that nothing of it is left, and does not read it.

@@ -63,6 +63,8 @@ def write_segment(
     asked: Asked | None = None,
     tier: int = 0,
     growth: int = 0,
+    applied: int | None = None,
+    origin: str = "",
 ) -> Segment:
     """Write the changes of *batches* (first, last); what the manifest says of the segment."""
     name = f"{batches[1]}-{secrets.token_hex(8)}"
@@ -89,6 +91,8 @@ def write_segment(
         shard=shard,
         tier=tier,
         growth=growth,
+        applied=len(versions.since) if applied is None else applied,
+        origin=origin,
     )
 
 
@@ -150,4 +154,13 @@ def folded(path: Path, shard: int, segments: Sequence[Segment]) -> Segment:
     batches = segments[0].first, segments[-1].last
     tier = 1 + max(segment.tier for segment in segments)
     growth = sum(segment.growth for segment in segments)
-    return write_segment(path, shard, batches, outcome, tier=tier, growth=growth)
+    return write_segment(
+        path,
+        shard,
+        batches,
+        outcome,
+        tier=tier,
+        growth=growth,
+        applied=sum(segment.applied for segment in segments),
+        origin=segments[-1].origin or segments[-1].name,
+    )

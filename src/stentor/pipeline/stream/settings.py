@@ -33,6 +33,9 @@ class StreamSettings:
     keeps_events: bool = True
     """Whether events may stay live; follows from the frames."""
     limits: RecordLimits = DEFAULT_RECORD_LIMITS
+    most_ahead: timedelta | None = None
+    """How far a record's time may be ahead of the batch's own: one wrong clock would end all that
+    is live. None: any."""
     most_rejected: float | None = None
     """The share of rejected records at which the stream stops."""
     retention: timedelta = timedelta(days=7)
@@ -72,10 +75,11 @@ class StreamSettings:
         """The name of the structure that is built."""
         return structure_of(index_class(self.index)).name
 
-    def shard_count(self, subscriptions: int, slots: int) -> int:
-        """How many shards there are to be."""
+    def shard_count(self, subscriptions: int, slots: int, now: int = 1) -> int:
+        """How many shards there are to be, where there are so many *now*."""
         if self.plan == "sharded":
-            return self.shards or max(2, slots)
+            # How many tasks run at a time may change from start to start; that is no reason.
+            return self.shards or (now if now > 1 else max(2, slots))
         if self.plan == "auto" and self.shards is not None:
             return self.shards
         if self.plan == "auto" and subscriptions > REPLICATED_MOST:

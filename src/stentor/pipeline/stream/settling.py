@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from stentor.engine.names import NO_ROW
 from stentor.engine.plan import Operation
 from stentor.pipeline.commit.manifests import Segment, TableFile
 from stentor.pipeline.stream.changes import Changes, Settled, settle, share_of, sorted_changes
@@ -51,13 +52,15 @@ class Settling:
         """Settle one share."""
         version = self.shards[number // self.shares]
         changes = self._changes(version.shard, number % self.shares)
-        settled = settle(changes, replica(version).settle())
+        state = replica(version).settle()
+        settled = settle(changes, state)
         segment = None
         if len(settled.accepted):
             batches = self.batch, self.batch
+            # Those that are over count until the next base leaves them behind.
             growth = sum(
-                (change.after is not None) - (change.before is not None)
-                for change in settled.plan.changes
+                (last is not None) - (state.subscribers.row(id) != NO_ROW)
+                for id, last in settled.plan.touched.items()
             )
             segment = write_segment(
                 Path(self.path),

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -18,19 +17,21 @@ from pyspark.sql.streaming.query import StreamingQuery
 from stentor.errors import SettingsError
 from stentor.model import Schema
 from stentor.pipeline.commit.housekeeping import Housekeeping
-from stentor.pipeline.commit.lock import FolderLock, hold
-from stentor.pipeline.commit.manifests import Commits, Manifest
+from stentor.pipeline.commit.lock import hold
+from stentor.pipeline.commit.manifests import Commits
 from stentor.pipeline.frames.attribute_types import check_still_fit, schema_of
 from stentor.pipeline.frames.canonical import Frame, attribute_types, canonical, union
-from stentor.pipeline.frames.columns import Columns, What
+from stentor.pipeline.frames.columns import What, named_columns
 from stentor.pipeline.frames.packing import packed, packed_types
 from stentor.pipeline.stream.batch_loop import BatchLoop
+from stentor.pipeline.stream.held_folders import let_the_last_one_end, release_at_the_end
 from stentor.pipeline.stream.progress import BatchProgress
+from stentor.pipeline.stream.restarts import check_unchanged, discard_empty_tables
 from stentor.pipeline.stream.runner import SparkRunner
 from stentor.pipeline.stream.settings import PlanName, StreamSettings
 from stentor.pipeline.tables.delta import DeltaTables
 from stentor.pipeline.tables.files import TIME, table_schemas
-from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
+from stentor.wire.limits import RecordLimits
 
 Listener = Callable[[BatchProgress], None]
 
@@ -41,20 +42,21 @@ def start(
     path: str | Path,
     *,
     records: DataFrame | None = None,
-    schema: Schema | Mapping[str, str] | None = None,
-    index: str = "auto",
-    top: int | None = None,
-    plan: PlanName = "auto",
-    shards: int | None = None,
     order: str | None = None,
     time: str | None = None,
-    limits: RecordLimits = DEFAULT_RECORD_LIMITS,
+    columns: Mapping[str, str] | None = None,
+    schema: Schema | Mapping[str, str] | None = None,
+    index: str | None = None,
+    top: int | None = None,
+    plan: PlanName | None = None,
+    shards: int | None = None,
+    limits: RecordLimits | None = None,
     most_rejected: float | None = None,
-    retention: timedelta = timedelta(days=7),
+    retention: timedelta | None = None,
+    settings: StreamSettings | None = None,
     trigger: Mapping[str, Any] | None = None,
     checkpoint: str | Path | None = None,
     listeners: Sequence[Listener] = (),
-    **fine: Any,
 ) -> StreamingQuery:
     """Run *events* and *changes* of subscriptions, streaming DataFrames, into the tables of *path*.
 
@@ -62,32 +64,39 @@ def start(
     (subscribe where it is null), `expression`, `at`, `until`. *records* mix both, told apart by
     `op`. *order* names the column that says where a record stands among all of them, *time* the
     one that says when it happened; without them a batch's changes come before its events, at the
-    batch's own time.
+    batch's own time. *columns* gives other names of columns by field: `{"id": "event_id"}`.
 
     *path* is a folder that the driver and all workers see. What is in it goes on where it stopped.
-    *trigger* is what `DataStreamWriter.trigger` takes, *fine* the other fields of
-    `StreamSettings`. *listeners* are told of each batch.
+    *settings* are all that a stream can be told; those that are arguments here too count as these
+    say. *trigger* is what `DataStreamWriter.trigger` takes. *listeners* are told of each batch.
     """
-    settings = StreamSettings(
-        index=index,
-        top=top,
-        plan=plan,
-        shards=shards,
-        has_order=order is not None,
-        has_time=time is not None,
-        limits=limits,
-        most_rejected=most_rejected,
-        retention=retention,
-        **fine,
+    named = named_columns({**(columns or {}), **_given(order=order, time=time)})
+    chosen = replace(
+        settings or StreamSettings(),
+        has_order=named.order is not None,
+        has_time=named.time is not None,
+        **_given(
+            index=index,
+            top=top,
+            plan=plan,
+            shards=shards,
+            limits=limits,
+            most_rejected=most_rejected,
+            retention=retention,
+        ),
     )
-    columns = Columns(order=order, time=time)
-    given: list[tuple[DataFrame | None, What]] = [
+    sides: list[tuple[DataFrame | None, What]] = [
         (changes, "changes"),
         (events, "events"),
         (records, "records"),
     ]
-    frames = [Frame(df, what, what, columns) for df, what in given if df is not None]
-    return run(frames, Path(path), settings, schema, trigger, checkpoint, listeners)
+    frames = [Frame(df, what, what, named) for df, what in sides if df is not None]
+    return run(frames, Path(path), chosen, schema, trigger, checkpoint, listeners)
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    """Those of *arguments* that say something."""
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def run(
@@ -98,8 +107,13 @@ def run(
     trigger: Mapping[str, Any] | None = None,
     checkpoint: str | Path | None = None,
     listeners: Sequence[Listener] = (),
+    after_recovery: Sequence[Callable[[], None]] = (),
 ) -> StreamingQuery:
-    """Run *frames*, whatever their columns are called, into the tables of *path*."""
+    """Run *frames*, whatever their columns are called, into the tables of *path*.
+
+    *after_recovery* is called once this process holds the folder and the tables are what the
+    manifests say, before the first batch: what a writer does that must not be done by two.
+    """
     if not frames:
         raise SettingsError("there is nothing to read; give events, changes or records")
     for frame in frames:
@@ -114,10 +128,12 @@ def run(
     settings = replace(settings, keeps_events=keeps_events)
     spark = frames[0].df.sparkSession
     path = path.resolve()
-    _let_the_last_one_end(path)
+    let_the_last_one_end(path)
     lock = hold(path)
     try:
         prepared = _prepare(frames, path, settings, schema)
+        for follow in after_recovery:
+            follow()
         loop = BatchLoop(
             SparkRunner(spark),
             path,
@@ -136,7 +152,7 @@ def run(
     except BaseException:
         lock.release()
         raise
-    _release_at_the_end(query, path, lock, [loop.close, prepared.housekeeping.close])
+    release_at_the_end(query, path, lock, [loop.close, prepared.housekeeping.close])
     return query
 
 
@@ -164,7 +180,7 @@ def _prepare(
     else:
         attributes = T.StructType.fromJson(last.settings["attributes"])
         known = Schema.from_dict(last.schema)
-        _check_same(last, path, settings, declared)
+        check_unchanged(last, path, settings, declared)
         check_still_fit(attribute_types(frames, known), attributes)
     fixed = {
         "attributes": attributes.jsonValue(),
@@ -174,6 +190,8 @@ def _prepare(
     for folder in ("bases", "segments", "live", "work"):
         (path / folder).mkdir(exist_ok=True)
     schemas = table_schemas(_arrow_type(packed_types(attributes)))
+    if last is None:
+        discard_empty_tables(path, schemas)
     tables = DeltaTables(path, schemas, retention=settings.retention)
     housekeeping = Housekeeping(path, tables, settings)
     housekeeping.recover()
@@ -182,62 +200,10 @@ def _prepare(
     return _Prepared(records, known, housekeeping, fixed)
 
 
-def _check_same(
-    last: Manifest, path: Path, settings: StreamSettings, declared: Schema | None
-) -> None:
-    """Refuse what cannot change once a pipeline has begun."""
-    for name, meaning in (("has_order", "order"), ("has_time", "time")):
-        if last.settings[name] != getattr(settings, name):
-            was = "named" if last.settings[name] else "did not name"
-            raise SettingsError(
-                f"{path} began with a pipeline that {was} a column for the {meaning}, and this "
-                "cannot change; start it as before, or choose another folder"
-            )
-    if declared is not None and declared.to_dict() != last.schema:
-        raise SettingsError(
-            f"{path} began with the schema {Schema.from_dict(last.schema)}, which is not the one "
-            f"declared now, {declared}; start it as before, or choose another folder"
-        )
-
-
 def _arrow_type(of: T.DataType) -> Any:
     """The type of attributes in the table of events."""
-    if isinstance(
-        of, T.TimestampType
-    ):  # Spark's own function asks for a zone, in a way that varies
-        return TIME
+    if isinstance(of, T.TimestampType):
+        return TIME  # Spark's own function asks for a zone, in a way that varies
     if isinstance(of, T.StructType):
         return pa.struct([(one.name, _arrow_type(one.dataType)) for one in of.fields])
     return to_arrow_type(of)
-
-
-#: The streams of this process that hold their folders, and who gives those back.
-_HELD: dict[Path, tuple[StreamingQuery, Thread]] = {}
-
-
-def _let_the_last_one_end(path: Path) -> None:
-    """Wait until a query of this process that has ended in *path* has tidied up after itself."""
-    if path in _HELD:
-        query, guard = _HELD[path]
-        if guard.is_alive() and not query.isActive:
-            guard.join()
-
-
-def _release_at_the_end(
-    query: StreamingQuery, path: Path, lock: FolderLock, close: Sequence[Callable[[], None]]
-) -> None:
-    """Let the next writer in once *query* has ended, however it ends, and *close* is done."""
-
-    def wait() -> None:
-        try:
-            query.awaitTermination()
-        except Exception:  # noqa: BLE001 - whoever waits for the query is told
-            return
-        finally:
-            with lock:
-                for one in close:
-                    one()
-
-    guard = Thread(target=wait, name="stentor-lock", daemon=True)
-    _HELD[path] = query, guard
-    guard.start()

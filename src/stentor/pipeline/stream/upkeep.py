@@ -5,6 +5,7 @@ All of it is prepared beside the batches and takes effect with the manifest of t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -17,6 +18,10 @@ from stentor.pipeline.stream.bases import BaseBuilding, BaseReport
 from stentor.pipeline.stream.live import joined
 from stentor.pipeline.stream.segments import folded
 
+_LOG = logging.getLogger(__name__)
+
+#: So often in a row bases may fail to be built.
+MOST_FAILURES = 3
 #: Live segments above this size are not joined any more.
 LARGE_LIVE = 200_000
 
@@ -49,13 +54,16 @@ def _foldable(run: Sequence[Segment], after: int) -> tuple[int, int] | None:
 def join_live(
     path: Path, batch: int, live: Sequence[LiveSegment], time: int, after: int
 ) -> list[LiveSegment]:
-    """*live* without segments that are over, small ones joined where there are *after* of them."""
+    """*live* without segments that are over; many small ones, and what is half over, written anew.
+
+    So what is kept is at most twice what is live, in few segments.
+    """
     kept = [segment for segment in live if segment.until > time]
-    small = [segment for segment in kept if segment.events <= LARGE_LIVE]
-    if len(small) < after:
+    large = [one for one in kept if one.events > LARGE_LIVE and one.half > time]
+    others = [one for one in kept if one not in large]
+    if len(others) < after and all(one.events <= LARGE_LIVE for one in others):
         return kept
-    large = [segment for segment in kept if segment.events > LARGE_LIVE]
-    one = joined(path, batch, small, time)
+    one = joined(path, batch, others, time)
     failpoint("live-joined")
     return large if one is None else [*large, one]
 
@@ -100,13 +108,21 @@ class BaseBuilder:
         self._thread.start()
 
     def take(self) -> NextBases | None:
-        """The bases that have become ready; raises what went wrong while they were built."""
+        """The bases that have become ready.
+
+        The stream does without new bases for a while: what went wrong while they were built is
+        logged, and raised where it goes wrong again and again.
+        """
         if self._thread is None or self._thread.is_alive():
             return None
         self._thread, self.batch = None, -1
-        if self._failed:
-            raise self._failed.pop()
-        return self._ready.pop()
+        if self._ready:
+            self._failed.clear()
+            return self._ready.pop()
+        if len(self._failed) >= MOST_FAILURES:
+            raise self._failed[-1]
+        _LOG.warning("new bases could not be built; trying again later: %s", self._failed[-1])
+        return None
 
     def wait(self) -> None:
         """Let what is being built come to its end."""
