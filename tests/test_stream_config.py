@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from stentor.errors import SettingsError
 from stentor.model import Kind
+from stentor.pipeline.config.explaining import explanation
 from stentor.pipeline.config.file import KafkaOut, load
 from stentor.pipeline.config.sections import span_of
 
@@ -53,13 +54,16 @@ def test_the_example_has_every_key_and_loads() -> None:
     assert config.settings.has_order
     assert config.settings.top == 5
     assert config.settings.retention == timedelta(days=7)
+    assert config.settings.most_ahead == timedelta(hours=1)
+    assert config.settings.local_cache is None
     assert config.trigger == {"processingTime": "2000 milliseconds"}
     assert config.kafka == KafkaOut(topic="deliveries", servers="localhost:9092")
     assert config.uses_kafka
 
 
 def test_a_file_is_read_without_spark() -> None:
-    program = f"import sys; from stentor.pipeline.config.file import load; load({str(EXAMPLE)!r})"
+    program = f"import sys; from stentor.pipeline.config.explaining import explanation
+from stentor.pipeline.config.file import load; load({str(EXAMPLE)!r})"
     program += "; sys.exit('pyspark' in sys.modules or 'deltalake' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
@@ -72,6 +76,22 @@ def test_the_least_file_leaves_everything_else_open(tmp_path: Path) -> None:
     assert config.trigger == {}
     assert not config.settings.has_order
     assert not config.uses_kafka
+
+
+def test_a_local_cache_stands_beside_the_file_unless_it_says_where(tmp_path: Path) -> None:
+    for given, expected in (("copies", str(tmp_path / "copies")), ("/fast/disk", "/fast/disk")):
+        config = load(written(tmp_path, f'{LEAST}local_cache = "{given}"\n'))
+        assert config.settings.local_cache == expected
+        assert f"its own copy, in {expected}" in dict(explanation(config))["Plan"]
+
+
+def test_a_limit_on_wrong_clocks_is_explained(tmp_path: Path) -> None:
+    text = LEAST + '[order]\ntime = "sent"\n[limits]\nahead = "90 minutes"\n'
+    config = load(written(tmp_path, text))
+    assert config.settings.most_ahead == timedelta(minutes=90)
+    assert dict(explanation(config))["Time"].endswith(
+        "a record more than 90 minutes ahead of its batch is rejected"
+    )
 
 
 def test_a_remote_path_stays_as_it_is(tmp_path: Path) -> None:

@@ -213,9 +213,7 @@ def test_the_column_op_says_what_a_record_does(spark: SparkSession) -> None:
     assert rows["e"].raw == '{"id":"e","op":"sell","price":5}'
     changes = canonical_of(df.drop("price"), "changes")
     assert changes.where("id = 'a'").first().problem.startswith("op: ")
-    assert (
-        canonical_of(df).where("id = 'd'").first().problem == "op: expected publish, got 'move'"
-    )
+    assert canonical_of(df).where("id = 'd'").first().problem == "op: expected publish, got 'move'"
 
 
 @pytest.mark.parametrize(

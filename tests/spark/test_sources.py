@@ -144,6 +144,33 @@ def test_a_bad_line_has_its_reason_its_text_and_its_file(
     assert (third.problem, third.raw) == (None, None)
 
 
+def test_a_line_of_json_that_is_not_utf8_is_no_other_record(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    broken = b'{"id":"caf\xe9"}', b'{"id":"b","brand":"\xff"}', b"\xfe", b'{"id":"c","x\xe9":1}'
+    good = '{"id":"caf\ufffd"}'.encode(), '{"id":"d","brand":"東京"}'.encode()
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join([*broken, *good]))
+    rows = rows_of(spark, Source(format="json", kind="events", path=str(tmp_path)), KINDS)
+    for row, line in zip(rows[:4], broken, strict=True):
+        assert row.problem == "not UTF-8; save the text as UTF-8"
+        assert row.raw == line.decode("utf-8", "replace")
+    assert [(row.id, row.problem) for row in rows[4:]] == [("caf\ufffd", None), ("d", None)]
+
+
+def test_a_line_of_csv_that_is_not_utf8_is_no_other_record(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lines = b"id,price,brand", b"caf\xe9,1,x", b"b,2,\xff", "café,3,東京".encode(), b"d,\xfe,x"
+    (tmp_path / "a.csv").write_bytes(b"\n".join(lines))
+    rows = rows_of(spark, Source(format="csv", kind="events", path=str(tmp_path)), KINDS)
+    assert [(row.id, row.attributes.brand) for row in rows if row.problem is None] == [
+        ("café", "東京")
+    ]
+    for row in (one for one in rows if one.problem):
+        assert row.problem.startswith("the line holds U+FFFD")
+        assert "\ufffd" in row.raw
+
+
 def test_changes_and_records_come_as_json_too(spark: SparkSession, tmp_path: Path) -> None:
     lines = [
         {

@@ -150,8 +150,8 @@ def _order(config: StreamConfig) -> str:
     names = _named({one.columns.order for one in config.sources})
     return (
         f"by {names}: an event meets exactly the changes before it, however the batches are cut, "
-        "as if one engine had been fed record by record; a record that comes after its place is "
-        "committed is rejected as late"
+        "as if one engine had been fed record by record, if no two records have one place; a "
+        "record that comes after its place is committed is rejected as late"
     )
 
 
@@ -162,7 +162,11 @@ def _time(config: StreamConfig) -> str:
             "column in [order], time, if records say when they happened"
         )
     names = _named({one.columns.time for one in config.sources})
-    return f"{names} says when a record happened; the largest so far decides what is over"
+    text = f"{names} says when a record happened; the largest so far decides what is over"
+    ahead = config.settings.most_ahead
+    if ahead is None:
+        return text
+    return f"{text}; a record more than {_span(ahead)} ahead of its batch is rejected"
 
 
 def _batches(config: StreamConfig) -> str:
@@ -184,7 +188,7 @@ def _index(settings: StreamSettings, last: Manifest | None) -> str:
 
 def _plan(settings: StreamSettings, last: Manifest | None, slots: int) -> str:
     count = 0 if last is None else last.counts["subscriptions"]
-    shards = settings.shard_count(count, slots)
+    shards = settings.shard_count(count, slots, 1 if last is None else last.shards)
     standing = _count(count, "subscription")
     if shards > 1:
         text = (
@@ -201,6 +205,8 @@ def _plan(settings: StreamSettings, last: Manifest | None, slots: int) -> str:
     text = f"{text}, {why}"
     if last is not None and last.shards != shards:
         text += f"; there were {last.shards} shards, so the subscriptions are filed anew first"
+    if settings.local_cache is not None:
+        text += f"; each machine maps its own copy, in {settings.local_cache}"
     return text
 
 

@@ -178,6 +178,7 @@ def _settings(sections: Mapping[str, Section], sources: list[Source]) -> StreamS
         "has_order": any(one.columns.order is not None for one in sources),
         "has_time": any(one.columns.time is not None for one in sources),
         "limits": RecordLimits(**most),
+        "most_ahead": limits.span("ahead"),
         "most_rejected": limits.share("rejected"),
         "retention": retention.span("files"),
         "keep_manifests": retention.count("manifests"),

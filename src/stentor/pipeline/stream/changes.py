@@ -100,9 +100,10 @@ def settle(changes: Changes, state: State) -> Settled:
     asked_columns, places = to_match_back(state, plan.changes, columns)
     accepted = admitted[np.array([change.record for change in plan.changes], np.int64)]
     errors = {int(admitted[step]): str(error) for step, error in plan.errors.items()}
-    for row in np.flatnonzero(changes.ordered.refused != ADMITTED).tolist():
-        ordered = changes.ordered
-        errors[row] = reason(int(ordered.refused[row]), changes.ids[row], NEVER, 0)
+    refused = np.flatnonzero(changes.ordered.refused != ADMITTED)
+    refusals = changes.ordered.refused[refused].tolist()
+    for row, refusal in zip(refused.tolist(), refusals, strict=True):
+        errors[row] = reason(refusal, changes.ids[row], NEVER, 0)
     return Settled(
         plan,
         accepted,

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from stentor.encoding.columns import EventColumns
+from stentor.encoding.columns import EventColumns, Int64
 from stentor.encoding.ragged import concatenate, events_between, take
 from stentor.encoding.readonly import read_only
 from stentor.engine.names import StringArrays, Strings
@@ -31,7 +31,7 @@ from stentor.pipeline.stream.live import keep_open, live_index, write_live
 from stentor.pipeline.stream.ordering import ADMITTED, Ordered, open_order, reason
 from stentor.pipeline.stream.parts import open_events, open_rows
 from stentor.pipeline.stream.ranking import write_found
-from stentor.pipeline.stream.rejections import Rejections
+from stentor.pipeline.stream.rejections import BLOCK_ROWS, Rejections
 from stentor.pipeline.stream.replicas import ShardVersion, replica
 from stentor.pipeline.stream.segments import Asked, open_asked
 from stentor.pipeline.tables.files import moments, write_file
@@ -165,11 +165,20 @@ class _Task:
         else:
             self._deliveries.add(deliveries)
 
-    def _refuse(self, rows: Any, ordered: Ordered, until: Any) -> None:
-        for row in np.flatnonzero(ordered.refused != ADMITTED).tolist():
-            id = rows["id"][row].as_py()
-            refusal, time = int(ordered.refused[row]), int(ordered.time[row])
-            self._rejections.add_row(rows, row, reason(refusal, id, int(until[row]), time))
+    def _refuse(self, rows: Any, ordered: Ordered, until: Int64) -> None:
+        refused = np.flatnonzero(ordered.refused != ADMITTED)
+        for start in range(0, len(refused), BLOCK_ROWS):
+            some = refused[start : start + BLOCK_ROWS]
+            ids = rows["id"].take(pa.array(some)).to_pylist()
+            told = zip(
+                ordered.refused[some].tolist(),
+                ids,
+                until[some].tolist(),
+                ordered.time[some].tolist(),
+                strict=True,
+            )
+            self._rejections.add_rows(rows, some, [reason(*one) for one in told])
+            self._rejections.relieve(self._path, self._step.batch, self._step.batch_time)
 
     def _hold(self) -> list[LiveSegment]:
         """Keep the events that stay live; the first shard's task writes them."""

@@ -128,7 +128,7 @@ def put_in_order(
 
 
 def reason(refusal: int, id: str, until: int, time: int) -> str:
-    """Why a record was not admitted, as the engine says it."""
+    """Why a record was not admitted; of one that is over, as the engine says it."""
     if refusal == LATE:
         return (
             f"order: {id!r} comes too late: records after it are committed already; "
@@ -141,7 +141,7 @@ def reason(refusal: int, id: str, until: int, time: int) -> str:
         )
     if refusal == OVER:
         return (
-            f"until: {id!r} was over at {format_timestamp(until)}, "
+            f"until: the event {id!r} was over at {format_timestamp(until)}, "
             f"and it is {format_timestamp(time)} now"
         )
     return f"id: the event {id!r} is live already; publish a change under another id"

@@ -25,11 +25,14 @@ from stentor.engine.names import StringArrays
 from stentor.model import Schema
 from stentor.model.time import BEGINNING
 from stentor.pipeline.commit.manifests import TableFile
-from stentor.pipeline.frames.canonical import reason_for
+from stentor.pipeline.frames.canonical import UNREADABLE, reason_for
 from stentor.pipeline.stream.parts import ChangePart, EventPart, write_changes, write_events
 from stentor.pipeline.stream.reading_changes import Readers, read_changes
+from stentor.pipeline.stream.record_texts import readable
 from stentor.pipeline.stream.rejections import Rejections
 from stentor.pipeline.stream.runner import reported
+from stentor.wire.cells.arrays import one_array
+from stentor.wire.cells.strings import not_utf8
 from stentor.wire.event_tables import events_from_table
 from stentor.wire.frames import take_rows
 from stentor.wire.limits import RecordLimits
@@ -41,6 +44,9 @@ PART_ROWS = 65_536
 _KEPT = ("id", "order", "attributes", "source", "offset")
 #: What makes an event, by its name in a table of events.
 _EVENT = ("id", "time", "until", "weights", "attributes")
+#: What is told of a record that is known to be bad.
+_TOLD = ("problem", "raw", "source", "offset")
+_BROKEN_NAME = "weights: a name is not UTF-8; save the text as UTF-8"
 
 
 class ReadPart(msgspec.Struct, frozen=True):
@@ -84,13 +90,15 @@ class Reading:
         """Read the partition *number*."""
         started = perf_counter()
         partition = _Partition(self, number)
+        rejections = partition.reader.rejections
         for table in in_parts(batches):
             partition.read(table)
+            rejections.relieve(Path(self.path), self.batch, partition.reader.batch_time)
         time = partition.reader.batch_time
         return ReadReport(
             number,
             partition.parts,
-            partition.reader.rejections.write(Path(self.path), self.batch, time),
+            rejections.write(Path(self.path), self.batch, time),
             time,
             perf_counter() - started,
         )
@@ -112,23 +120,21 @@ class PartitionReader:
         has_problem = pc.is_valid(table["problem"])
         if not pc.any(has_problem).as_py():
             return table
-        for row in table.filter(has_problem).to_pylist():
-            raw, problem = row["raw"] or "", row["problem"]
-            reason = reason_for(raw, self._readers.schema, problem) if raw else problem
-            self.rejections.add(reason, raw, row["source"], row.get("offset"))
+        bad = table.select([name for name in _TOLD if name in table.column_names])
+        bad = bad.filter(has_problem)
+        self.rejections.add_texts(bad, self._explained(bad))
         return table.filter(pc.invert(has_problem))
 
     def events(self, table: Any) -> tuple[EventColumns, Any]:
         """The usable events of *table*, and the rows that they are."""
+        table = self._with_readable_weights(table)
         read = events_from_table(
             table.select([name for name in _EVENT if name in table.column_names]),
             self._readers.schema,
             default_time=self._default_time,
             limits=self._limits,
         )
-        for one in read.rejected:
-            assert one.row is not None
-            self.rejections.add_row(table, one.row, one.reason)
+        self._reject(table, {one.row: one.reason for one in read.rejected if one.row is not None})
         kept = table if len(read.rows) == table.num_rows else take_rows(table, read.rows)
         return read.columns, kept.select([name for name in _KEPT if name in kept.column_names])
 
@@ -137,9 +143,30 @@ class PartitionReader:
         part, rows, errors = read_changes(
             table, orders(table), self._readers, self._default_time, self._limits
         )
-        for row, reason in sorted(errors.items()):
-            self.rejections.add_row(table, row, reason)
+        self._reject(table, errors)
         return part, take_rows(table, rows).drop(["batch_time"])
+
+    def _explained(self, bad: Any) -> list[str]:
+        """Why the records *bad* are bad, of which sources have found no more than a problem."""
+        reasons: list[str] = readable(bad["problem"]).to_pylist()
+        is_unread = pc.and_(pc.equal(bad["problem"], UNREADABLE), pc.is_valid(bad["raw"]))
+        for row in np.flatnonzero(is_unread.to_numpy()).tolist():
+            raw = bad["raw"][row].as_buffer().to_pybytes().decode("utf-8", "replace")
+            reasons[row] = reason_for(raw, self._readers.schema)
+        return reasons
+
+    def _with_readable_weights(self, table: Any) -> Any:
+        """*table* without the rows whose weights have names that no attribute can have."""
+        rows = _rows_of_broken_names(table)
+        if not len(rows):
+            return table
+        self._reject(table, dict.fromkeys(rows.tolist(), _BROKEN_NAME))
+        return take_rows(table, np.delete(np.arange(table.num_rows), rows))
+
+    def _reject(self, table: Any, reasons: dict[int, str]) -> None:
+        if reasons:
+            rows = sorted(reasons)
+            self.rejections.add_rows(table, np.array(rows), [reasons[row] for row in rows])
 
     @property
     def _default_time(self) -> int:
@@ -205,6 +232,17 @@ def in_parts(batches: Iterator[Any]) -> Iterator[Any]:
             gathered, rows = [], 0
     if gathered:
         yield pa.Table.from_batches(gathered)
+
+
+def _rows_of_broken_names(table: Any) -> Int64:
+    """The rows in whose weights a name is not UTF-8."""
+    weights = one_array(table["weights"]) if "weights" in table.column_names else None
+    if weights is None or weights.null_count == len(weights):
+        return np.zeros(0, np.int64)
+    starts = weights.offsets.to_numpy()
+    is_broken = not_utf8(weights.keys[int(starts[0]) : int(starts[-1])])
+    rows = np.repeat(np.arange(len(weights)), np.diff(starts))
+    return np.unique(rows[is_broken])
 
 
 def orders(table: Any) -> Int64:

@@ -11,7 +11,6 @@ import msgspec
 import pyarrow as pa
 
 from stentor.errors import SettingsError
-
 from stentor.index.folders import sync
 
 if TYPE_CHECKING:

@@ -128,6 +128,8 @@ def run(
     settings = replace(settings, keeps_events=keeps_events)
     spark = frames[0].df.sparkSession
     path = path.resolve()
+    # Without a scheme Spark may put it into HDFS, apart from what belongs to it.
+    location = str(checkpoint or f"file:{(path / 'checkpoint').as_posix()}")
     let_the_last_one_end(path)
     lock = hold(path)
     try:
@@ -135,7 +137,7 @@ def run(
         for follow in after_recovery:
             follow()
         loop = BatchLoop(
-            SparkRunner(spark),
+            SparkRunner(spark, _local_folder(location)),
             path,
             prepared.schema,
             settings,
@@ -144,9 +146,7 @@ def run(
             listeners,
         )
         writer = prepared.records.writeStream.foreachBatch(loop)
-        # Without a scheme Spark may put it into HDFS, apart from what belongs to it.
-        location = checkpoint or f"file:{(path / 'checkpoint').as_posix()}"
-        writer = writer.option("checkpointLocation", str(location))
+        writer = writer.option("checkpointLocation", location)
         writer = writer.trigger(**trigger) if trigger else writer
         query = writer.queryName(f"stentor {path.name}").start()
     except BaseException:
@@ -198,6 +198,13 @@ def _prepare(
     records = union(*(canonical(frame, attributes) for frame in frames))
     records = packed(records, attributes, frames)
     return _Prepared(records, known, housekeeping, fixed)
+
+
+def _local_folder(location: str) -> Path | None:
+    """The folder that *location* names for Spark, where it is one of this machine."""
+    if location.startswith("file:"):
+        return Path(location.removeprefix("file:"))
+    return None if "://" in location else Path(location)
 
 
 def _arrow_type(of: T.DataType) -> Any:
