@@ -16,6 +16,7 @@ from tests.programs.leftovers import leftovers
 from tests.programs.stream_in_process import BATCHES, history
 
 PROGRAM = "tests.programs.stream_in_process"
+pytestmark = pytest.mark.xdist_group("killed in process")  # all runs are done at once
 _random = Random("two kills in a row")
 _AGAIN = [point for point in FAILPOINTS if point != "table-created"]  # that happens once
 KILLS = [(point, _random.choice(_AGAIN)) for point in FAILPOINTS]

@@ -19,7 +19,7 @@ from tests.pipeline.in_process import Stream, canonical
 from tests.programs.killed_runs import serve
 from tests.soak.test_long_run import Source
 
-BATCHES = 10
+BATCHES = 8
 RECORDS = 9  # of a batch
 SETTINGS = {
     "plan": "sharded",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -26,6 +28,10 @@ from stentor.wire.events import NESTED
 #: The column in which Spark keeps a line that does not fit the header.
 CORRUPT: Final = "_stentor_corrupt"
 _MISFIT: Final = "the line has more or fewer cells than the header"
+_NOT_UTF8: Final = (
+    "the line holds U+FFFD, which stands for bytes that are not UTF-8; save the text as UTF-8, or "
+    "name its encoding in the source's options"
+)
 
 
 def csv_frame(cells: DataFrame, types: T.StructType, what: What, columns: Columns) -> DataFrame:
@@ -46,6 +52,7 @@ def csv_frame(cells: DataFrame, types: T.StructType, what: What, columns: Column
     shown = [column_of(name) for name in cells.columns if name not in (*Origin.ALL, CORRUPT)]
     problem = F.coalesce(
         F.when(column_of(CORRUPT).isNotNull(), F.lit(_MISFIT)),
+        F.when(_holds_broken_text([*fields.values(), *values]), F.lit(_NOT_UTF8)),
         *(one.problem for one in (*read.values(), *values.values())),
     )
     struct = [one.value.alias(name) for name, one in values.items()]
@@ -56,6 +63,16 @@ def csv_frame(cells: DataFrame, types: T.StructType, what: What, columns: Column
         F.coalesce(column_of(CORRUPT), F.to_json(F.struct(*shown))).alias(Origin.RAW),
         problem.alias(Origin.PROBLEM),
     )
+
+
+def _holds_broken_text(names: Sequence[str]) -> Column:
+    """Whether a cell of these columns was not UTF-8.
+
+    Spark's reader has decoded the cells; nothing but U+FFFD is left of such bytes, and it may
+    stand for several, so that other records would seem to have the same id.
+    """
+    found = [column_of(name).contains("\ufffd") for name in names]
+    return reduce(Column.__or__, (F.coalesce(one, F.lit(False)) for one in found), F.lit(False))
 
 
 def _read_field(field: str, name: str) -> Read:

@@ -1,8 +1,9 @@
 """JSON texts → the columns of a frame, by Spark's own parser, as strictly as `stentor.wire` reads.
 
 A text that is not JSON, or whose field is not of its type, never stops the stream: it has a
-problem. Spark would take a number for a string and round long integers; both are looked for. Keys
-that the schema does not have are ignored; of a key that stands twice the last one counts.
+problem. Spark would take a number for a string, round long integers, and read bytes that are not
+UTF-8 as U+FFFD, so that several ids become one; all are looked for. Keys that the schema does not
+have are ignored; of a key that stands twice the last one counts.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ TEXT: Final = "value"
 _BLANK: Final = " \t\r\n\x1e\ufeff"
 _PARSED: Final = "_stentor_parsed"
 _CORRUPT: Final = "_stentor_corrupt"
+_IS_UTF8: Final = "_stentor_is_utf8"
+_NOT_UTF8: Final = "not UTF-8; save the text as UTF-8"
 _OPTIONS: Final = {
     "mode": "PERMISSIVE",
     "columnNameOfCorruptRecord": _CORRUPT,
@@ -62,13 +65,15 @@ def json_frame(texts: DataFrame, types: T.StructType, what: What, columns: Colum
     wanted = _parsed_type(fields, attributes)
     parsed = texts.where(text != "").select(
         *map(column_of, origin),
-        text.alias(Origin.RAW),
+        F.make_valid_utf8(text).alias(Origin.RAW),
+        F.is_valid_utf8(text).alias(_IS_UTF8),
         F.from_json(whole, wanted, _OPTIONS).alias(_PARSED),
     )
     read = {field: _read_field(field, key) for field, key in fields.items()}
     cells = {one.name: _read_attribute(one, fields) for one in attributes}
     unread = column_of(_PARSED)[_CORRUPT].isNotNull() | column_of(_PARSED)["record"].isNull()
     problem = F.coalesce(
+        F.when(~column_of(_IS_UTF8), F.lit(_NOT_UTF8)),
         F.when(F.coalesce(unread, F.lit(True)), F.lit(UNREADABLE)),
         *(one.problem for one in (*read.values(), *cells.values())),
     )
