@@ -79,8 +79,8 @@ def test_the_least_file_leaves_everything_else_open(tmp_path: Path) -> None:
 
 
 def test_a_local_cache_stands_beside_the_file_unless_it_says_where(tmp_path: Path) -> None:
-    for given, expected in (("copies", str(tmp_path / "copies")), ("/fast/disk", "/fast/disk")):
-        config = load(written(tmp_path, f'{LEAST}local_cache = "{given}"\n'))
+    for place, expected in (("copies", str(tmp_path / "copies")), ("/fast/disk", "/fast/disk")):
+        config = load(written(tmp_path, f'{LEAST}local_cache = "{place}"\n'))
         assert config.settings.local_cache == expected
         assert f"its own copy, in {expected}" in dict(explanation(config))["Plan"]
 

@@ -58,6 +58,10 @@ class InProcess:
     def plan_of(self, batch):
         return self.plan
 
+    def batch_time(self, batch, records):
+        times = [pc.max(part["batch_time"]).cast(pa.int64()).as_py() for part in records]
+        return max((time for time in times if time is not None), default=0)
+
     def read(self, records, step):
         return [step.read(number, iter(part.to_batches())) for number, part in enumerate(records)]
 

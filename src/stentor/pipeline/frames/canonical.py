@@ -10,7 +10,6 @@
     attributes struct<…>            of an event, under their own names
     source string, offset bigint    where the record came from
     problem string, raw string      why it is bad already, and what it was
-    batch_time timestamp            the same when a batch is replayed
 
 Whether a column exists and is of a usable type is checked before anything runs. Of what stands in
 a row, only that is checked here which cannot be said in these columns; the step that reads them
@@ -45,7 +44,7 @@ from stentor.wire.json_text import from_json
 
 COLUMNS: Final = (
     "op", "id", "order", "time", "until", "weights", "expression", "at", "attributes",
-    "source", "offset", "problem", "raw", "batch_time",
+    "source", "offset", "problem", "raw",
 )  # fmt: skip
 
 #: The problem of JSON text of which Spark does not say more; `reason_for` does.
@@ -96,7 +95,6 @@ def canonical(frame: Frame, attributes: T.StructType | None = None) -> DataFrame
         "offset": fields.origin(Origin.OFFSET),
         "problem": problem,
         "raw": F.when(problem.isNotNull(), fields.raw()),
-        "batch_time": F.current_timestamp(),
     }
     return df.select(*(found[name].alias(name) for name in COLUMNS))
 

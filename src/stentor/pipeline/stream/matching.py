@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import msgspec
@@ -107,7 +107,7 @@ class _Task:
         self._events = 0
 
     def run(self) -> MatchReport:
-        started, settled = perf_counter(), Tally.candidates
+        started, settled = process_time(), Tally.candidates
         state = replica(self._shard).state
         keep_open(self._step.path, self._step.live)
         self._spend("opening", started)
@@ -130,7 +130,7 @@ class _Task:
         )
 
     def _match(self, state: State, piece: Slice) -> None:
-        started = perf_counter()
+        started = process_time()
         part = open_events(self._work, piece.part)
         rows = open_rows(self._work, piece.part).slice(piece.start, piece.stop - piece.start)
         stop = piece.place + piece.stop - piece.start
@@ -184,7 +184,7 @@ class _Task:
         """Keep the events that stay live; the first shard's task writes them."""
         if not self._kept or not self._is_first:
             return []
-        started = perf_counter()
+        started = process_time()
         columns = concatenate([columns for columns, _, _ in self._kept])
         rows = pa.concat_tables([rows for _, _, rows in self._kept])
         segment = write_live(self._path, self._step.batch, columns, StringArrays.of(rows["id"]))
@@ -204,7 +204,7 @@ class _Task:
 
     def _match_back(self) -> None:
         """Match this batch's changes of the shard with live events, new and old."""
-        started = perf_counter()
+        started = process_time()
         for segment in self._shard.segments:
             if segment.first != self._step.batch:
                 continue
@@ -223,4 +223,4 @@ class _Task:
             self._deliveries.add(differences(asked, events, Strings(ids)))
 
     def _spend(self, what: str, started: float) -> None:
-        self._seconds[what] += perf_counter() - started
+        self._seconds[what] += process_time() - started

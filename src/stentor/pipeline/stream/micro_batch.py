@@ -85,13 +85,14 @@ class MicroBatch:
         self._before = before
         self._live_ids = live_ids
         self._work = path / "work" / f"{batch}-{secrets.token_hex(8)}"
-        self._time = 0
+        self._time = 0  # the batch's own
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def run(self, records: Any) -> Outcome:
         """Take in *records*; what they led to."""
         with explaining(self._work):
             self._work.mkdir(parents=True)
+        self._time = self._runner.batch_time(self._batch, records)
         is_plain = self._is_plain
         read = self._runner.only(records, events=False) if is_plain else records
         try:
@@ -130,12 +131,12 @@ class MicroBatch:
             self._settings.limits,
             self._with_changes(self._before.shards[0], outcome.segments),
             outcome.order.seq + 1,
-            outcome.order.time,
+            max(outcome.order.time, self._time),
+            self._time,
             self._settings.top,
         )
         for report in self._runner.publish(self._runner.only(records, events=True), step):
             outcome.add_files(report.files)
-            outcome.began = max(outcome.began, report.batch_time)
             outcome.counts["events"] += report.events
             outcome.counts["candidates"] += report.candidates
             outcome.counts["records"] += report.events
@@ -153,12 +154,12 @@ class MicroBatch:
             self._batch,
             self._schema,
             self._settings.limits,
+            self._time,
             self._settings.has_time,
         )
         return self._runner.read(records, step)
 
     def _order(self, reports: Sequence[ReadReport]) -> Outcome:
-        self._time = max((report.batch_time for report in reports), default=self._time)
         parts = _parts(reports)
         order = put_in_order(
             parts,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import msgspec
@@ -32,7 +32,6 @@ class PublishReport(msgspec.Struct, frozen=True):
 
     events: int
     files: dict[str, list[TableFile]]
-    batch_time: int
     candidates: int
     seconds: dict[str, float]
 
@@ -47,7 +46,8 @@ class Publishing:
     limits: RecordLimits
     shard: ShardVersion  # with the changes of this batch
     seq: int  # the place of all events in the order
-    time: int  # that the order has come to; the batch's own time if that is later
+    time: int  # that the order has come to, or the batch's own time if that is later
+    batch_time: int
     top: int | None
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -56,10 +56,10 @@ class Publishing:
 
     def publish(self, batches: Iterator[Any]) -> PublishReport:
         """Publish the events of a partition."""
-        began, settled = perf_counter(), Tally.candidates
+        began, settled = process_time(), Tally.candidates
         state = replica(self.shard).state
-        opening = perf_counter() - began
-        reader = PartitionReader(self.schema, self.limits)
+        opening = process_time() - began
+        reader = PartitionReader(self.schema, self.limits, self.batch_time)
         files = DeliveryFiles(Path(self.path), self.batch)
         events, matching = 0, 0.0
         for table in in_parts(batches):
@@ -68,23 +68,20 @@ class Publishing:
             events += count
             if not count or not state.index.count:
                 continue
-            started = perf_counter()
-            time = max(self.time, reader.batch_time)
+            started = process_time()
             placed = columns._replace(
-                seq=read_only(np.full(count, self.seq)), time=read_only(np.full(count, time))
+                seq=read_only(np.full(count, self.seq)), time=read_only(np.full(count, self.time))
             )
             files.add(matched(state, placed, rows["id"], self.top))
-            matching += perf_counter() - started
+            matching += process_time() - started
         written = {
             "deliveries": files.close(),
-            "rejected": reader.rejections.write(Path(self.path), self.batch, reader.batch_time),
+            "rejected": reader.rejections.write(Path(self.path), self.batch, self.batch_time),
         }
         seconds = {
             "opening": opening,
             "matching": matching - files.seconds,
             "writing": files.seconds,
-            "reading": perf_counter() - began - opening - matching,
+            "reading": process_time() - began - opening - matching,
         }
-        return PublishReport(
-            events, written, reader.batch_time, Tally.candidates - settled, seconds
-        )
+        return PublishReport(events, written, Tally.candidates - settled, seconds)

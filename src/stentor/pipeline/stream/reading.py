@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -63,8 +62,6 @@ class ReadReport(msgspec.Struct, frozen=True):
     partition: int
     parts: list[ReadPart]
     rejected: list[TableFile]
-    batch_time: int
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -76,6 +73,7 @@ class Reading:
     batch: int
     schema: bytes  # JSON
     limits: RecordLimits
+    batch_time: int  # the batch's own time
     has_time: bool  # whether records carry their time; else the batch's own serves
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -88,35 +86,27 @@ class Reading:
 
     def read(self, number: int, batches: Iterator[Any]) -> ReadReport:
         """Read the partition *number*."""
-        started = perf_counter()
         partition = _Partition(self, number)
         rejections = partition.reader.rejections
         for table in in_parts(batches):
             partition.read(table)
-            rejections.relieve(Path(self.path), self.batch, partition.reader.batch_time)
-        time = partition.reader.batch_time
-        return ReadReport(
-            number,
-            partition.parts,
-            rejections.write(Path(self.path), self.batch, time),
-            time,
-            perf_counter() - started,
-        )
+            rejections.relieve(Path(self.path), self.batch, self.batch_time)
+        rejected = rejections.write(Path(self.path), self.batch, self.batch_time)
+        return ReadReport(number, partition.parts, rejected)
 
 
 class PartitionReader:
     """Reads a partition's records; what cannot be used is rejected."""
 
-    def __init__(self, schema: bytes, limits: RecordLimits, *, has_time: bool = False) -> None:
+    def __init__(self, schema: bytes, limits: RecordLimits, default_time: int) -> None:
+        """Read records of *schema*; one that does not say its time has the *default_time*."""
         self._limits = limits
-        self._has_time = has_time
+        self._default_time = default_time
         self._readers = readers(schema, limits)
         self.rejections = Rejections()
-        self.batch_time = BEGINNING
 
     def usable(self, table: Any) -> Any:
         """The records of *table* without those that are known to be bad already."""
-        self.batch_time = int(pc.max(table["batch_time"]).cast(pa.int64()).as_py())
         has_problem = pc.is_valid(table["problem"])
         if not pc.any(has_problem).as_py():
             return table
@@ -144,7 +134,7 @@ class PartitionReader:
             table, orders(table), self._readers, self._default_time, self._limits
         )
         self._reject(table, errors)
-        return part, take_rows(table, rows).drop(["batch_time"])
+        return part, take_rows(table, rows)
 
     def _explained(self, bad: Any) -> list[str]:
         """Why the records *bad* are bad, of which sources have found no more than a problem."""
@@ -168,10 +158,6 @@ class PartitionReader:
             rows = sorted(reasons)
             self.rejections.add_rows(table, np.array(rows), [reasons[row] for row in rows])
 
-    @property
-    def _default_time(self) -> int:
-        return BEGINNING if self._has_time else self.batch_time
-
 
 class _Partition:
     """A partition on its way into parts."""
@@ -179,7 +165,8 @@ class _Partition:
     def __init__(self, step: Reading, number: int) -> None:
         self._number = number
         self._folder = Path(step.work)
-        self.reader = PartitionReader(step.schema, step.limits, has_time=step.has_time)
+        default_time = BEGINNING if step.has_time else step.batch_time
+        self.reader = PartitionReader(step.schema, step.limits, default_time)
         self.parts: list[ReadPart] = []
 
     def read(self, table: Any) -> None:

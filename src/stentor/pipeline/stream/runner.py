@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -45,6 +46,9 @@ class Runner(Protocol):
 
     def plan_of(self, batch: int) -> str:
         """The sum of what Spark's checkpoint says *batch* consists of; empty where nobody knows."""
+
+    def batch_time(self, batch: int, records: Any) -> int:
+        """The time of *batch* itself, in microseconds since 1970: the same when it is replayed."""
 
     def only(self, records: Any, *, events: bool) -> Any:
         """The *events* among *records*, or all others."""
@@ -90,14 +94,28 @@ class SparkRunner:
         return sorted(reports, key=lambda report: report.partition)
 
     def plan_of(self, batch: int) -> str:
+        plan = self._plan(batch)
+        return hashlib.blake2b(plan, digest_size=16).hexdigest() if plan else ""
+
+    def batch_time(self, batch: int, records: DataFrame) -> int:
+        # Not `current_timestamp()` in a column, though Spark keeps that for a replay too: as a
+        # literal of the generated code it makes Spark compile every batch anew. Where the log
+        # cannot be read the clock serves: of an attempt that failed nothing is left to differ from.
+        lines = self._plan(batch).splitlines()
+        if len(lines) > 1:
+            return int(msgspec.json.decode(lines[1])["batchTimestampMs"]) * 1000
+        return time.time_ns() // 1000
+
+    def _plan(self, batch: int) -> bytes:
+        """What Spark's log says of *batch*; nothing where the log is not on a local disk."""
         if self._checkpoint is None:
-            return ""
+            return b""
         try:
             file = self._checkpoint / "offsets" / str(batch)
             sync(file)  # before anything is committed under its number
-            return hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
+            return file.read_bytes()
         except OSError:
-            return ""
+            return b""
 
     def only(self, records: DataFrame, *, events: bool) -> DataFrame:
         # Of a frame of events the optimiser knows that nothing of it is left, and does not read it.
