@@ -65,7 +65,7 @@ def json_frame(texts: DataFrame, types: T.StructType, what: What, columns: Colum
     wanted = _parsed_type(fields, attributes)
     parsed = texts.where(text != "").select(
         *map(column_of, origin),
-        F.make_valid_utf8(text).alias(Origin.RAW),
+        text.alias(Origin.RAW),
         F.is_valid_utf8(text).alias(_IS_UTF8),
         F.from_json(whole, wanted, _OPTIONS).alias(_PARSED),
     )
@@ -81,7 +81,8 @@ def json_frame(texts: DataFrame, types: T.StructType, what: What, columns: Colum
     return parsed.select(
         *(one.value.alias(field) for field, one in read.items()),
         *([F.struct(*struct).alias(NESTED)] if struct else []),
-        *map(column_of, (*origin, Origin.RAW)),
+        *map(column_of, origin),
+        F.make_valid_utf8(column_of(Origin.RAW)).alias(Origin.RAW),
         problem.alias(Origin.PROBLEM),
     )
 

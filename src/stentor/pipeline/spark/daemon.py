@@ -8,8 +8,8 @@ others. Set by `session` as `spark.python.daemon.module`.
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 
-import pandas  # noqa: F401 - PySpark's workers do
 import pyspark.worker  # noqa: F401
 from pyspark import daemon
 
@@ -19,7 +19,6 @@ import stentor.pipeline.stream.matching
 import stentor.pipeline.stream.publishing
 import stentor.pipeline.stream.settling  # noqa: F401
 from stentor.engine import Engine
-
 
 with suppress(ImportError):
     import pandas  # noqa: F401 - PySpark's workers import it where it is installed
