@@ -54,9 +54,11 @@ requirements: ## Pin the newest versions again (needs uv)
 		--no-emit-index-url --no-header --no-annotate \
 		pyproject.toml --extra pandas --extra pictures --extra spark requirements/dev.in \
 		--output-file requirements/dev.txt
-	@uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header --no-annotate \
-		requirements/java.in --output-file requirements/java.txt
+	@for part in build java; do \
+		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-header --no-annotate \
+			requirements/$$part.in --output-file requirements/$$part.txt || exit 1; \
+	done
 
 clean: ## Remove caches and builds (.venv stays)
 	@rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -64,6 +64,7 @@ class Publishing:
         events, matching = 0, 0.0
         for table in in_parts(batches):
             columns, rows = reader.events(reader.usable(table))
+            reader.rejections.relieve(Path(self.path), self.batch, self.batch_time)
             count = event_count(columns)
             events += count
             if not count or not state.index.count:

@@ -91,6 +91,7 @@ class Settling:
             if part not in tables:
                 tables[part] = open_rows(Path(self.work), self.parts[part])
             rejections.add_row(tables[part], int(changes.row[change]), reason)
+            rejections.relieve(Path(self.path), self.batch, self.batch_time)
         return rejections.write(Path(self.path), self.batch, self.batch_time)
 
     def _logged(self, changes: Changes, settled: Settled) -> list[TableFile]:
