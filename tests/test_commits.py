@@ -10,13 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import stentor.pipeline
 from stentor.errors import FolderError
 from stentor.pipeline.commit import manifests as commits_module
 from stentor.pipeline.commit.failpoints import FAILPOINTS
 from stentor.pipeline.commit.lock import hold
 from stentor.pipeline.commit.manifests import Commits, LiveSegment, Manifest, Segment, TableFile
 
-SOURCES = Path(commits_module.__file__).parent
+SOURCES = Path(stentor.pipeline.__file__).parent
 
 
 def manifest(batch: int) -> Manifest:
