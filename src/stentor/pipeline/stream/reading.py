@@ -40,7 +40,7 @@ from stentor.wire.limits import RecordLimits
 PART_ROWS = 65_536
 
 #: What is kept of a record besides its encoded form.
-_KEPT = ("id", "order", "attributes", "source", "offset")
+_KEPT = ("id", "order", "time", "until", "attributes", "source", "offset")
 #: What makes an event, by its name in a table of events.
 _EVENT = ("id", "time", "until", "weights", "attributes")
 #: What is told of a record that is known to be bad.
