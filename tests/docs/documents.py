@@ -8,6 +8,7 @@ Kinds of blocks, and what is done with them:
     match        expression | event | perhaps: at [x, y] | true, false or unknown[, score 2]
     match plane  the same, on a plane
     error        expression, or record as JSON | a piece of the message
+    toml         what `stentor stream` runs: it loads
     json, jsonl  records that are all read; with a name, a file that examples of every page find
     (no kind)    a drawing
 """
@@ -21,7 +22,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-KINDS = {"python", "sh", "match", "error", "json", "jsonl", ""}
+KINDS = {"python", "sh", "match", "error", "toml", "json", "jsonl", ""}
 
 _FENCE = re.compile(r"```(\S*) *(.*)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

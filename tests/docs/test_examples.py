@@ -110,3 +110,12 @@ def test_every_record_of_the_page_is_read(block: Block, tmp_path: Path) -> None:
     found = [one for chunk in open_records(path, Schema(), settings) for one in chunk.records]
     assert found
     assert not [one.reason for one in found if isinstance(one, Rejected)]
+
+
+@pytest.mark.parametrize("block", blocks("toml"), ids=str)
+def test_every_file_of_a_stream_loads(block: Block, tmp_path: Path) -> None:
+    from stentor.pipeline.config.file import load
+
+    path = tmp_path / "stentor.toml"
+    path.write_text(block.text, "utf-8")
+    assert load(path).path == tmp_path / "out"

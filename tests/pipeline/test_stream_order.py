@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stentor.errors import FolderError
+from stentor.errors import FolderError, RecordError
 from stentor.language.parser import parse
 from stentor.model import Constant, Event, Kind, Point, Subscription
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
@@ -290,3 +290,23 @@ def test_live_events_that_are_over_do_not_stay_for_one_that_is_not(tmp_path, mon
     stream.stop()
     live = Commits(tmp_path).last().live
     assert sum(segment.events for segment in live) <= 4 * 21 + 12
+
+
+def test_a_first_batch_of_which_nothing_can_be_used_is_not_committed(tmp_path):
+    stream = stream_of(tmp_path)
+    nobody = [Unsubscribe(f"s{number}") for number in range(20)]
+    with pytest.raises(RecordError, match="all 20 records of the first batch"):
+        stream.batch([in_order(nobody, range(20))])
+    assert Commits(tmp_path).last() is None
+    stream.batch([in_order([*nobody, subscribe("ana"), publish("e1")], range(22))])
+    stream.batch([in_order(nobody, range(30, 50))])
+    stream.stop()
+    assert delivered(tmp_path) == [("e1", "ana", "matched")]
+    assert len(rows(tmp_path, "rejected", "reason")) == 40
+
+
+def test_the_lag_is_none_where_no_record_told_its_time(tmp_path):
+    stream = stream_of(tmp_path)
+    stream.batch([in_order([subscribe("ana")], [1], 5 * SECOND)])
+    stream.stop()
+    assert stream.progress[0].lag == 0

@@ -20,6 +20,7 @@ from stentor.pipeline.stream.live import LiveIds
 from stentor.pipeline.stream.micro_batch import Before, MicroBatch, Outcome
 from stentor.pipeline.stream.ordering import Marks
 from stentor.pipeline.stream.progress import BatchProgress
+from stentor.pipeline.stream.rejections import first_reason
 from stentor.pipeline.stream.replicas import ShardVersion
 from stentor.pipeline.stream.runner import Runner
 from stentor.pipeline.stream.settings import StreamSettings
@@ -27,6 +28,8 @@ from stentor.pipeline.stream.upkeep import BaseBuilder, NextBases, built, fold, 
 
 #: The share of rejected records is looked at once so many have come.
 LEAST_JUDGED = 100
+#: A first batch of so many records of which none can be used is a mistake in the settings.
+LEAST_UNUSABLE = 20
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,7 @@ class BatchLoop:
             before,
             self._live_ids,
         ).run(records)
+        self._refuse_nothing_but_rejected(outcome)
         held = replace(
             held,
             segments=(*held.segments, *outcome.segments),
@@ -152,6 +156,21 @@ class BatchLoop:
     def close(self) -> None:
         """Wait for what is being built."""
         self._builder.wait()
+
+    def _refuse_nothing_but_rejected(self, outcome: Outcome) -> None:
+        """Stop before a first batch is committed of which no record can be used.
+
+        That is a mistake in the settings, a misspelt column say, and the records are still needed.
+        """
+        counts = outcome.counts
+        if self._last is not None or counts["records"] < LEAST_UNUSABLE:
+            return
+        if counts["rejected"] == counts["records"]:
+            raise RecordError(
+                f"all {counts['records']:,} records of the first batch would be rejected, one of "
+                f"them because: {first_reason(self._path, outcome.files['rejected'])}\n"
+                "Nothing is committed: correct the settings or the source, and start again"
+            )
 
     # Before a batch.
 

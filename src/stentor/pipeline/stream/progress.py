@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stentor.model.time import BEGINNING
 from stentor.pipeline.commit.manifests import Manifest
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ class BatchProgress:
     batch: int
     records: int
     events: int
+    """Those that could be read; some of them may be rejected later, as late or twice published."""
     changes: int
+    """Likewise."""
     delivered: int
     """Rows of the table of deliveries: matched, added and removed."""
     rejected: int
@@ -45,7 +48,8 @@ class BatchProgress:
     def of(cls, outcome: Outcome, manifest: Manifest, seconds: float) -> BatchProgress:
         """What *outcome*, committed as *manifest*, comes to."""
         counts = outcome.counts
-        lag = max(0.0, (outcome.began - manifest.time) / 1e6) if counts["records"] else 0.0
+        is_known = counts["records"] and manifest.time != BEGINNING
+        lag = max(0.0, (outcome.began - manifest.time) / 1e6) if is_known else 0.0
         return cls(
             batch=manifest.batch,
             records=counts["records"],

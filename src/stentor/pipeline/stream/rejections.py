@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from stentor.encoding.columns import Int64
 from stentor.pipeline.commit.manifests import TableFile
 from stentor.pipeline.stream.record_texts import readable, record_texts
-from stentor.pipeline.tables.files import TIME, write_file
+from stentor.pipeline.tables.files import TIME, table_folder, write_file
 from stentor.wire.frames import take_rows
 from stentor.wire.rejected import raw_text
 
@@ -108,3 +109,9 @@ class Rejections:
         times = pa.repeat(pa.scalar(time, pa.int64()), table.num_rows).cast(TIME)
         self._files.append(write_file(path, "rejected", table.append_column("time", times), batch))
         self._held, self._held_bytes = [], 0
+
+
+def first_reason(path: Path, files: Sequence[TableFile]) -> str:
+    """Why the first record in *files* of the table was rejected."""
+    rows = pq.read_table(table_folder(path, "rejected") / files[0].name, columns=["reason"])
+    return str(rows["reason"][0])
