@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stentor.errors import FolderError, RecordError
+from stentor.errors import FolderError
 from stentor.language.parser import parse
 from stentor.model import Constant, Event, Kind, Point, Subscription
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
@@ -292,15 +292,17 @@ def test_live_events_that_are_over_do_not_stay_for_one_that_is_not(tmp_path, mon
     assert sum(segment.events for segment in live) <= 4 * 21 + 12
 
 
-def test_a_first_batch_of_which_nothing_can_be_used_is_not_committed(tmp_path):
+def test_a_first_batch_of_which_nothing_can_be_used_is_told_and_stops_nothing(tmp_path, caplog):
     stream = stream_of(tmp_path)
     nobody = [Unsubscribe(f"s{number}") for number in range(20)]
-    with pytest.raises(RecordError, match="all 20 records of the first batch"):
-        stream.batch([in_order(nobody, range(20))])
-    assert Commits(tmp_path).last() is None
-    stream.batch([in_order([*nobody, subscribe("ana"), publish("e1")], range(22))])
+    stream.batch([in_order(nobody, range(20))])
+    (told,) = caplog.messages
+    assert "every record of the first batch was rejected" in told
+    assert "no subscription has the id" in told
+    stream.batch([in_order([subscribe("ana"), publish("e1")], [21, 22])])
     stream.batch([in_order(nobody, range(30, 50))])
     stream.stop()
+    assert caplog.messages == [told]
     assert delivered(tmp_path) == [("e1", "ana", "matched")]
     assert len(rows(tmp_path, "rejected", "reason")) == 40
 

@@ -66,7 +66,7 @@ def run(path: Path) -> None:
             tables.roll_forward([manifest])
             if batch % 2:
                 tables.compact(limit=3, checkpoint_every=2)
-                remove_unused(path, manifest, spare=())
+                remove_unused(path, manifest)
                 commits.prune(2, through=batch)
 
 

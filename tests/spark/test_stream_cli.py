@@ -265,13 +265,13 @@ def test_a_stream_tells_each_batch_and_goes_on_where_it_stopped(spark, folder):
 
 
 def test_an_error_in_a_batch_is_a_sentence_and_no_stack_trace(spark, folder, monkeypatch, capsys):
-    write_records(folder, 1, subscribe(1, "ana"), *["no JSON"] * 120)
+    write_records(folder, 1, *["no JSON"] * 120)
     monkeypatch.setattr("sys.argv", ["stentor", "stream", "stentor.toml", "--once"])
     with pytest.raises(SystemExit) as stopped:
         cli.run()
     assert stopped.value.code == 3
     shown = capsys.readouterr().err
-    assert "stentor: 120 of 121 records since the start were rejected" in shown
+    assert "stentor: 120 of 120 records since the start were rejected" in shown
     assert "Traceback" not in shown
     assert DeltaTable(folder / "out" / "tables" / "rejected").to_pyarrow_table().num_rows == 120
 

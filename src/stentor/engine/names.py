@@ -24,7 +24,9 @@ class StringArrays(NamedTuple):
 
     @classmethod
     def of(cls, strings: Any) -> StringArrays:
-        """Those of an Arrow array, chunked or not, without nulls; copied only if they must be."""
+        """Those of a list, or of an Arrow array without nulls; copied only if they must be."""
+        if isinstance(strings, list):
+            strings = pa.array(strings, pa.large_string())
         strings = strings.cast(pa.large_string())
         if isinstance(strings, pa.ChunkedArray):
             chunks = strings.chunks or [pa.array([], pa.large_string())]

@@ -37,7 +37,7 @@ class Housekeeping:
             self._compact()
         if not is_building:
             self._commits.prune(self._settings.keep_manifests, through=manifest.batch)
-            remove_unused(self._path, manifest, spare=())
+            remove_unused(self._path, manifest)
 
     def close(self) -> None:
         """Wait for what still runs."""

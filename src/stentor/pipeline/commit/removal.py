@@ -7,7 +7,7 @@ leaves less to remove, never a hole.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from stentor.pipeline.commit.failpoints import failpoint
@@ -24,22 +24,22 @@ def remove_orphans(path: Path, commits: Commits, tables: DeltaTables) -> None:
         *path.glob(f"manifests/.*{PARTIAL}"),
         *path.glob(f"tables/*/_delta_log/.*{PARTIAL}"),
         *path.glob("tables/*/_delta_log/*#*"),  # deltalake's own unfinished files
-        *_folders(path, manifests[-1] if manifests else None, ()),
+        *_folders(path, manifests[-1] if manifests else None),
         *path.glob("work/*"),
     )
 
 
-def remove_unused(path: Path, last: Manifest, *, spare: Collection[str]) -> None:
-    """Remove the folders that the *last* manifest no longer names, between two batches.
+def remove_unused(path: Path, last: Manifest) -> None:
+    """Remove what the *last* manifest no longer names, between two batches.
 
-    *spare* are the names of bases, segments and live segments that are being written or read
-    beside the batches; folders that are not complete yet stay anyway.
+    Not while bases are built, which read and write beside the batches; folders that are not
+    complete yet stay anyway.
     """
-    folders = _folders(path, last, spare)
+    folders = _folders(path, last)
     _remove(*(folder for folder in folders if not folder.name.endswith(PARTIAL)))
 
 
-def _folders(path: Path, last: Manifest | None, spare: Collection[str]) -> Iterator[Path]:
+def _folders(path: Path, last: Manifest | None) -> Iterator[Path]:
     named = {
         "bases": last.bases if last else [],
         "segments": [segment.name for segment in last.segments] if last else [],
@@ -47,7 +47,7 @@ def _folders(path: Path, last: Manifest | None, spare: Collection[str]) -> Itera
     }
     for kind, names in named.items():
         for folder in path.glob(f"{kind}/*"):
-            if folder.name not in names and folder.name not in spare:
+            if folder.name not in names:
                 yield folder
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.encoding.columns import EventColumns, Int64, MatchPairs
+from stentor.encoding.ragged import children
 from stentor.engine.names import Strings
 from stentor.index.structure import Structure
 from stentor.pipeline.stream.segments import Asked
@@ -52,10 +53,7 @@ def differences(asked: Asked, events: Structure, ids: Strings) -> Any:
 def _answers(asked: Asked, pairs: MatchPairs, versions: Int64, live: EventColumns) -> Answers:
     """The live events that the given version of each change wanted when it happened."""
     known = np.flatnonzero(versions >= 0)
-    start, stop = pairs.starts[versions[known]], pairs.starts[versions[known] + 1]
-    counts = stop - start
-    change = np.repeat(known, counts)
-    within = np.arange(len(change)) - np.repeat(np.cumsum(counts) - counts, counts)
-    event = pairs.rows[np.repeat(start, counts) + within]
+    places, starts = children(pairs.starts, versions[known])
+    change, event = np.repeat(known, np.diff(starts)), pairs.rows[places]
     held = (live.seq[event] < asked.seq[change]) & (live.until[event] > asked.time[change])
     return Answers(change[held], event[held])

@@ -19,7 +19,7 @@ from stentor.encoding.columns import SubscriptionColumns, empty
 from stentor.encoding.ragged import concatenate
 from stentor.engine.names import StringArrays
 from stentor.index.catalog import structure_class
-from stentor.pipeline.snapshots import build_index
+from stentor.pipeline.snapshots import build_index, shard_of
 from stentor.pipeline.stream.replicas import BASES, Replica, ShardVersion
 
 
@@ -60,7 +60,7 @@ class BaseBuilding:
             rows = state.index.standing_rows()
             rows = rows[state.index.until(rows) > self.time]
             names = StringArrays.of(state.subscribers.ids.take(rows))
-            mine = np.flatnonzero(names.hashes() % np.uint64(self.shards) == number)
+            mine = np.flatnonzero(shard_of(names, self.shards) == number)
             columns.append(state.index.columns_of(rows[mine]))
             ids.append(names.arrow.take(pa.array(mine)))
             texts.append(StringArrays.of(state.texts.take(rows[mine])).arrow)

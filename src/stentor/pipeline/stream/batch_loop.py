@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,8 +29,8 @@ from stentor.pipeline.stream.upkeep import BaseBuilder, NextBases, built, fold, 
 
 #: The share of rejected records is looked at once so many have come.
 LEAST_JUDGED = 100
-#: A first batch of so many records of which none can be used is a mistake in the settings.
-LEAST_UNUSABLE = 20
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,6 @@ class BatchLoop:
             before,
             self._live_ids,
         ).run(records)
-        self._refuse_nothing_but_rejected(outcome)
         held = replace(
             held,
             segments=(*held.segments, *outcome.segments),
@@ -156,21 +156,6 @@ class BatchLoop:
     def close(self) -> None:
         """Wait for what is being built."""
         self._builder.wait()
-
-    def _refuse_nothing_but_rejected(self, outcome: Outcome) -> None:
-        """Stop before a first batch is committed of which no record can be used.
-
-        That is a mistake in the settings, a misspelt column say, and the records are still needed.
-        """
-        counts = outcome.counts
-        if self._last is not None or counts["records"] < LEAST_UNUSABLE:
-            return
-        if counts["rejected"] == counts["records"]:
-            raise RecordError(
-                f"all {counts['records']:,} records of the first batch would be rejected, one of "
-                f"them because: {first_reason(self._path, outcome.files['rejected'])}\n"
-                "Nothing is committed: correct the settings or the source, and start again"
-            )
 
     # Before a batch.
 
@@ -274,7 +259,7 @@ class BatchLoop:
             return
         held = self._held
         shards = self._settings.shard_count(held.subscriptions, self._runner.slots, held.shards)
-        self._builder.begin(self._building(self._held, self._last, shards))
+        self._builder.begin(self._building(held, self._last, shards))
 
     def _building(self, held: Held, last: Manifest, shards: int) -> BaseBuilding:
         return BaseBuilding(
@@ -299,10 +284,19 @@ class BatchLoop:
             listener(progress)
 
     def _judge(self, outcome: Outcome) -> None:
-        """Stop the stream where more records are bad than the user allows."""
+        """Stop the stream where more records are bad than the user allows.
+
+        Where not one is good a setting may be to blame, a misspelt column say: that is told.
+        """
         most = self._settings.most_rejected
         self._records += outcome.counts["records"]
         self._rejected += outcome.counts["rejected"]
+        if outcome.batch == 0 and self._rejected == self._records > 0:
+            _LOG.warning(
+                "every record of the first batch was rejected, the first because: %s\n"
+                "Where a setting is to blame, start again in another folder: these are taken",
+                first_reason(self._path, outcome.files["rejected"]),
+            )
         if most is None or self._records < LEAST_JUDGED:
             return
         share = self._rejected / self._records

@@ -148,11 +148,11 @@ def _versions(
     ]
     return Versions(
         columns=take(columns, np.array([version.column for version in new], np.int64)),
-        ids=_arrays([version.id for version in new]),
-        texts=_arrays([text_of(state, version, texts) for version in new]),
+        ids=StringArrays.of([version.id for version in new]),
+        texts=StringArrays.of([text_of(state, version, texts) for version in new]),
         since=np.array([version.since for version in new], np.int64),
         upto=np.array([_upto(version) for version in new], np.int64),
-        ended=_arrays([version.id for version in ended]),
+        ended=StringArrays.of([version.id for version in ended]),
         ended_upto=np.array([_upto(version) for version in ended], np.int64),
     )
 
@@ -167,7 +167,7 @@ def _asked(
 
     return Asked(
         columns=columns,
-        ids=_arrays([id for id, _ in asking]),
+        ids=StringArrays.of([id for id, _ in asking]),
         seq=np.array([change.seq for _, change in asking], np.int64),
         time=np.array([change.time for _, change in asking], np.int64),
         before=rows([change.before for _, change in asking]),
@@ -183,7 +183,3 @@ def _taken(arrays: Sequence[StringArrays], rows: Int64) -> list[str]:
     every = pa.chunked_array([one.arrow for one in arrays], pa.large_string())
     taken: list[str] = every.take(pa.array(rows)).to_pylist()
     return taken
-
-
-def _arrays(strings: list[str]) -> StringArrays:
-    return StringArrays.of(pa.array(strings, pa.large_string()))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stentor.encoding.columns import EventColumns, Int64, UInt64, sealed
-from stentor.encoding.ragged import concatenate, take
+from stentor.encoding.ragged import concatenate, slices, take
 from stentor.engine.names import IdOrder, StringArrays, Strings
 from stentor.index.array_file import read_array_file, write_array_file
 from stentor.index.bundles import bundle_of, with_prefix
@@ -126,9 +126,7 @@ class LiveIds:
         for events in self._segments.values():
             known = events.order.hash
             start, stop = (np.searchsorted(known, wanted, side) for side in ("left", "right"))
-            counts = stop - start
-            within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            rows = events.order.row[np.repeat(start, counts) + within]
+            rows = events.order.row[slices(start, stop)[0]]
             ids = events.ids.take(rows).to_pylist()
             for id, until in zip(ids, events.columns.until[rows].tolist(), strict=True):
                 found[id] = max(until, found.get(id, until))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from stentor.encoding.collected import Asked
 from stentor.encoding.columns import Int64
@@ -75,8 +74,8 @@ def read_changes(
     errors |= {int(rows[place]): reason for place, reason in wrong.items()}
     part = ChangePart(
         operation=np.array([Operation[ops[place].upper()] for place in kept], np.uint8),
-        ids=_arrays([ids[place] for place in kept]),
-        texts=_arrays([texts[place] or "" for place in kept]),
+        ids=StringArrays.of([ids[place] for place in kept]),
+        texts=StringArrays.of([texts[place] or "" for place in kept]),
         order=order[rows[kept]],
         time=filled(fields.time, default_time)[kept],
         until=until[kept],
@@ -89,7 +88,3 @@ def read_changes(
 
 def _fields(named: Any, readers: Readers, limits: RecordLimits) -> TableFields:
     return read_fields(named, readers.schema, limits, others=("expression", "at"))
-
-
-def _arrays(strings: list[str]) -> StringArrays:
-    return StringArrays.of(pa.array(strings, pa.large_string()))
