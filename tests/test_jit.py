@@ -17,7 +17,8 @@ from stentor.encoding.hashing import BASIS, hash_bytes, hash_slice
 data = np.frombuffer(b"ipad", np.uint8)
 assert int(hash_slice(data, 0, 4, np.uint64(BASIS))) == hash_bytes(b"ipad")
 """
-ANNOUNCE = "from stentor._jit import announce_compilation as say; say(); say()"
+ANNOUNCE = "from stentor._jit import announce_compilation as say; say('stentor.encoding')"
+ANNOUNCE += "; say('stentor.encoding')"
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -51,36 +52,37 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
+def digest(package: Path, module: str = ".index.walk") -> str:
+    return _jit.kernel_digest(_jit.read_sources(package), module)
+
+
 @pytest.mark.parametrize("name", ["hashing.py", "index/walk.py", "layout.py", "names.py"])
 def test_the_digest_changes_with_kernels_and_with_what_they_import(
     package: Path, name: str
 ) -> None:
-    before = _jit.kernel_digest(package)
-    assert _jit.kernel_digest(package) == before
+    before = digest(package)
+    assert digest(package) == before
     with (package / name).open("a") as file:
         file.write("\n# changed")
-    assert _jit.kernel_digest(package) != before
+    assert digest(package) != before
 
 
-def test_the_digest_changes_when_a_kernel_file_moves_or_comes(package: Path) -> None:
-    first = _jit.kernel_digest(package)
-    (package / "index/walk.py").rename(package / "walk.py")
-    second = _jit.kernel_digest(package)
-    (package / "more.py").write_text("fast = kernel(slow)")
-    assert len({first, second, _jit.kernel_digest(package)}) == 3
-
-
-def test_the_digest_ignores_what_no_kernel_can_see(package: Path) -> None:
-    before = _jit.kernel_digest(package)
+def test_the_digest_ignores_what_its_kernels_cannot_see(package: Path) -> None:
+    before = digest(package), digest(package, ".hashing")
     (package / "cli.py").write_text("print('changed')")
     (package / "index/notes.txt").write_text("@kernel")
-    assert _jit.kernel_digest(package) == before
+    (package / "more.py").write_text("fast = kernel(slow)")
+    assert (digest(package), digest(package, ".hashing")) == before
+    with (package / "layout.py").open("a") as file:
+        file.write("\n# changed")
+    assert digest(package) != before[0]
+    assert digest(package, ".hashing") == before[1]
 
 
 def test_the_digest_changes_with_numba(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = _jit.kernel_digest(package)
+    before = digest(package)
     monkeypatch.setattr(numba, "__version__", "99.0")
-    assert _jit.kernel_digest(package) != before
+    assert digest(package) != before
 
 
 def test_compilation_is_announced_once_and_only_where_nothing_is_cached(tmp_path: Path) -> None:
@@ -95,6 +97,8 @@ def test_compilation_is_announced_once_and_only_where_nothing_is_cached(tmp_path
     assert run(ANNOUNCE, XDG_CACHE_HOME=home, LOCALAPPDATA=home, NUMBA_DISABLE_JIT="1").stderr == ""
     run(HASH_SOMETHING, XDG_CACHE_HOME=home, LOCALAPPDATA=home)
     assert run(ANNOUNCE, XDG_CACHE_HOME=home, LOCALAPPDATA=home).stderr == ""
+    others = ANNOUNCE.replace(".encoding", ".index.scan")
+    assert "compiling" in run(others, XDG_CACHE_HOME=home, LOCALAPPDATA=home).stderr
 
 
 def test_kernels_work_where_no_cache_can_be_written(tmp_path: Path) -> None:
@@ -107,7 +111,7 @@ tempfile.tempdir = {str(blocked / "temporary")!r}
 from stentor import _jit
 from stentor._cache import user_cache
 assert _jit.cache_folder() is None
-_jit.announce_compilation()
+_jit.announce_compilation("stentor.encoding")
 {HASH_SOMETHING}
 assert not hash_slice.stats.cache_path
 """
@@ -122,7 +126,7 @@ def test_kernels_work_without_the_compiler() -> None:
 def test_the_users_own_numba_folder_is_respected_and_left_alone(tmp_path: Path) -> None:
     code = HASH_SOMETHING + "import numba; print(numba.config.CACHE_DIR)"
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)).stdout.strip() == str(tmp_path)
-    assert list(tmp_path.glob("stentor/kernels-*/*/*.nbc"))
+    assert list(tmp_path.glob("stentor/kernels/*/*/*.nbc"))
 
 
 def test_numbas_settings_are_as_before_when_kernels_are_imported(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The one decorator of all kernels: compiled by Numba, kept on disk, correct without either.
 
 Numba's disk cache notices a change only in the file that holds a function; a kernel that calls
-another file's kernel, or reads its constants, would go stale. The cache therefore lives in a
-folder named by a digest of every source that can reach compiled code: new sources, new folder.
+another file's kernel, or reads its constants, would go stale. Each module's kernels are therefore
+kept in a folder named by a digest of all sources that it imports: new sources, new folder.
 
 Importing this module imports Numba, so only modules that hold kernels import it.
 """
@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numba
 import numpy as np
@@ -66,7 +66,7 @@ def _compiled(
         return np.errstate(over="ignore")(function)
     # The digest knows this package's sources only, under their own names.
     is_ours = function.__module__.partition(".")[0] == __package__
-    folder = cache_folder() if is_ours else None
+    folder = _module_folder(function.__module__) if is_ours else None
     compiled: Callable[Parameters, Result]
     with _DECORATING:
         before = _CONFIG.CACHE_DIR
@@ -81,17 +81,19 @@ def _compiled(
 
 
 @functools.cache
-def announce_compilation() -> None:
-    """Say on stderr, once per process, that kernels are about to be compiled, if they are.
+def announce_compilation(package: str) -> None:
+    """Say on stderr, once, that kernels of *package* are about to be compiled, if they are.
 
-    Silent where the cache holds kernels already, with the JIT off, and with ``STENTOR_QUIET=1``.
+    Silent where the cache holds some of them, with the JIT off, and with ``STENTOR_QUIET=1``.
     """
     if _CONFIG.DISABLE_JIT or os.environ.get("STENTOR_QUIET") == "1":
         return
     folder = cache_folder()
+    inner = package.removeprefix(__package__ or "")
+    modules = [name for name in _own_sources().text if f"{name}.".startswith(f"{inner}.")]
     if folder is None:
         detail = "in every process, about 15 s: no cache folder can be written"
-    elif any(folder.rglob("*.nbc")):
+    elif any(any((folder / _digest_of(name)).rglob("*.nbc")) for name in modules):
         return
     else:
         detail = f"once, about 15 s; cached in {folder}"
@@ -101,43 +103,65 @@ def announce_compilation() -> None:
 @functools.cache
 def cache_folder() -> Path | None:
     """The folder that holds compiled kernels; None where no safe folder can be written."""
-    name = f"kernels-{kernel_digest(_PACKAGE)}"
+    name = "kernels"
     if _CONFIG.CACHE_DIR:
         chosen_by_user = Path(_CONFIG.CACHE_DIR, "stentor", name)
         return chosen_by_user if is_writable(chosen_by_user) else shared_folder(name)
     return private_folder(name)
 
 
-def kernel_digest(package: Path) -> str:
-    """A name for the sources of *package* that can reach compiled code, and for Numba's version.
-
-    These are the files with kernels and all that they import from *package*: constants and the
-    order of a tuple's fields are compiled in. The place counts too, as it does in Numba's cache.
-
-    Cost: every file of *package* is read once; about 3 ms for a hundred.
-    """
-    sources = _sources(package)
-    reached = [name for name, text in sources.items() if b"@kernel" in text or b"kernel(" in text]
-    seen = set(reached)
-    for name in reached:  # grows while it is walked
-        imported = _imports(sources[name], package.name) & sources.keys() - seen
-        reached += imported
-        seen |= imported
-    digest = hashlib.blake2b(f"{numba.__version__}\0{package}".encode(), digest_size=10)
-    for name in sorted(seen):
-        digest.update(name.encode() + b"\0" + hashlib.blake2b(sources[name]).digest())
-    return digest.hexdigest()
+def _module_folder(module: str) -> Path | None:
+    """Where the kernels of *module* are kept."""
+    folder = cache_folder()
+    return folder and folder / _digest_of(module.removeprefix(__package__ or ""))
 
 
-def _sources(package: Path) -> dict[str, bytes]:
-    """The text of each module below *package*, by its name from there: `.encoding.hashing`."""
-    sources = {}
+@functools.cache
+def _digest_of(module: str) -> str:
+    return kernel_digest(_own_sources(), module)
+
+
+@functools.cache
+def _own_sources() -> Sources:
+    return read_sources(_PACKAGE)
+
+
+class Sources(NamedTuple):
+    """The modules below a package, by their names from there on: `.encoding.hashing`."""
+
+    package: Path
+    text: dict[str, bytes]
+    imports: dict[str, set[str]]  # what each imports from the package
+
+
+def read_sources(package: Path) -> Sources:
+    """All modules of *package*. Cost: about 10 ms for three hundred."""
+    text = {}
     for folder, _, files in os.walk(package):
         parent = folder.removeprefix(str(package)).replace(os.sep, ".")
         for file in files:
             if file.endswith(".py"):
-                sources[f"{parent}.{file[:-3]}"] = Path(folder, file).read_bytes()
-    return sources
+                text[f"{parent}.{file[:-3]}"] = Path(folder, file).read_bytes()
+    imports = {name: _imports(source, package.name) for name, source in text.items()}
+    return Sources(package, text, imports)
+
+
+def kernel_digest(sources: Sources, module: str) -> str:
+    """A name for what can reach code compiled in *module*, and for Numba's version.
+
+    That is its own text and all that it imports: constants and the order of a tuple's fields are
+    compiled in. The place counts too, as it does in Numba's cache.
+    """
+    reached = [module]
+    seen = set(reached)
+    for name in reached:  # grows while it is walked
+        fresh = sources.imports[name] & sources.text.keys() - seen
+        reached += fresh
+        seen |= fresh
+    digest = hashlib.blake2b(f"{numba.__version__}\0{sources.package}".encode(), digest_size=10)
+    for name in sorted(seen):
+        digest.update(name.encode() + b"\0" + hashlib.blake2b(sources.text[name]).digest())
+    return digest.hexdigest()
 
 
 def _imports(source: bytes, package: str) -> set[str]:

@@ -12,22 +12,18 @@ import numpy as np
 
 from stentor.bench.measure import Case, measure, stopwatch
 from stentor.bench.result import BenchOptions, Progress, Table, Unit
+from stentor.bench.structures import COMPARED_EVENTS, matched_by_rows, nbytes
 from stentor.encoding.columns import EventColumns, MatchPairs, SubscriptionColumns
 from stentor.encoding.ragged import take
 from stentor.index.scan import Scan
-from stentor.index.scan.kernels import match_rows
-from stentor.index.verify.scratch import scratch_for
 from stentor.workloads.intervals import Intervals
 from stentor.workloads.spatial_keyword import SpatialKeyword
 
 SIZE: Final = 1_000_000
 #: The row loop takes milliseconds for an event; the block kernel shows its speed in a batch.
 FEW_EVENTS: Final = 24
-COMPARED_EVENTS: Final = 256
 MANY_EVENTS: Final = 1024
 BUILDS: Final = 3
-#: Matches of the row loop that there is room for at first: with too little it would run twice.
-ROOM: Final = 1 << 20
 
 
 Match = Callable[[EventColumns], MatchPairs]
@@ -78,14 +74,16 @@ def _table(draw: Callable[[int, int], Drawn], options: BenchOptions) -> Table:
     beside = (scan.stats()["bytes"] - scan.subscriptions.nbytes) / size
     figures = {"bytes/subscription": beside, "built/s": build_rate}
     cases = [
-        _case("row loop (plain)", partial(_matched_by_rows, scan), events, FEW_EVENTS, {}),
+        _case(
+            "row loop (plain)", partial(matched_by_rows, scan.subscriptions), events, FEW_EVENTS, {}
+        ),
         _case("block kernel, 1 thread", scan.match, events, MANY_EVENTS, figures),
         _case(
             "block kernel, 2 threads", partial(scan.match, threads=2), events, MANY_EVENTS, figures
         ),
     ]
     measured = measure(cases, options.repetitions, options.progress, title)
-    exact = sum(array.nbytes for array in columns) / size
+    exact = nbytes(columns) / size
     workload = {
         **facts,
         "seed": options.seed,
@@ -119,20 +117,6 @@ def _built(columns: SubscriptionColumns, size: int, progress: Progress) -> tuple
         scan = Scan.build(columns)
         seconds.append(time.perf_counter() - start)
     return scan, size / median(seconds)
-
-
-def _matched_by_rows(scan: Scan, events: EventColumns) -> MatchPairs:
-    """The matches of *events*, by the verifier asked about every row."""
-    table = scan.subscriptions
-    starts = np.empty(len(events.until) + 1, np.int64)
-    found = np.empty(ROOM, np.int64)
-    while True:
-        count = match_rows(
-            table.columns, table.validity, events, scratch_for(events), starts, found
-        )
-        if count <= len(found):
-            return MatchPairs(starts, found[:count])
-        found = np.empty(count, np.int64)
 
 
 def _first(events: EventColumns, count: int) -> EventColumns:

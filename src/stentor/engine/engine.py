@@ -33,7 +33,7 @@ from stentor.errors import (
     StentorError,
     UnknownIdError,
 )
-from stentor.index.catalog import index_class
+from stentor.index.catalog import index_class, structure_of
 from stentor.language.admit import examine
 from stentor.language.builder import Built
 from stentor.language.limits import ANY_SIZE, Limits
@@ -86,6 +86,7 @@ class Engine:
         self.threads = threads
         self._clock = clock
         self._index_class = index_class(index)
+        self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
         self._state = State(self._index_class())
         self._texts = TextEncoder(self.schema, self.limits.expression)
         self._lock = RLock()  # one writer at a time
@@ -194,7 +195,7 @@ class Engine:
     def top(self, event: Mapping[str, Any] | Event, k: int = 10) -> list[tuple[str, float]]:
         """The k subscriptions for which *event* scores best, best first, equal ones by id."""
         _check_count("k", k)
-        announce_compilation()
+        announce_compilation(self._kernels)
         asked = self._asked(event)
         with self._lock:
             state = self._state
@@ -287,7 +288,7 @@ class Engine:
         """Let *arriving* happen and report it; tidy up where much is gone."""
         if top is not None:
             _check_count("top", top)
-        announce_compilation()
+        announce_compilation(self._kernels)
         with self._lock:
             state = self._state
             if isinstance(arriving, EventColumns):

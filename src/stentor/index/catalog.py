@@ -11,6 +11,7 @@ from stentor.errors import SettingsError
 from stentor.index.contract import Index
 from stentor.index.layered import Layered, layered
 from stentor.index.structure import Structure
+from stentor.index.variants import variant
 
 #: Where each structure's class stands.
 _STRUCTURES = {"scan": ("stentor.index.scan", "Scan")}
@@ -22,31 +23,39 @@ AUTO = "auto"
 
 
 def names() -> list[str]:
-    """Every index there is: each structure in place, and layered.
+    """Every index there is, with its own settings: each structure in place, and layered.
 
-    >>> names()
+    >>> names()[:2]
     ['scan', 'scan layered']
     """
     return [name + form for name in _STRUCTURES for form in ("", _LAYERED)]
 
 
 def index_class(name: str, columns: SubscriptionColumns | None = None) -> type[Index]:
-    """The class called *name*; for 'auto' what `choose` says of *columns*, where they are known."""
-    if name == AUTO:
-        name = choose(empty(SubscriptionColumns) if columns is None else columns)
-    if name not in names():
+    """The class called *name*; for 'auto' what `choose` says of *columns*, where they are known.
+
+    Words after the name of a structure are its settings (`variants.py`); the last may say that it
+    is layered.
+    """
+    words = name.split()
+    if words == [AUTO]:
+        words = choose(empty(SubscriptionColumns) if columns is None else columns).split()
+    is_layered = words[-1:] == [_LAYERED.strip()]
+    structure = structure_class(" ".join(words[:-1] if is_layered else words))
+    return layered(structure) if is_layered else structure
+
+
+def structure_class(name: str) -> type[Structure]:
+    """The class of the structure that *name* says, with its settings."""
+    base, *settings = name.split() or [""]
+    if base not in _STRUCTURES:
         known = [AUTO, *names()]
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise SettingsError(f"no index {name!r}; {hint}there are {', '.join(known)}")
-    structure = structure_class(name.removesuffix(_LAYERED))
-    return layered(structure) if name.endswith(_LAYERED) else structure
-
-
-def structure_class(name: str) -> type[Structure]:
-    """The class of the structure *name*, one of the catalogue's."""
-    module, class_name = _STRUCTURES[name]
-    return cast("type[Structure]", getattr(importlib.import_module(module), class_name))
+    module, class_name = _STRUCTURES[base]
+    structure = getattr(importlib.import_module(module), class_name)
+    return variant(structure, tuple(settings))
 
 
 def structure_of(index: type[Index]) -> type[Structure]:

@@ -19,6 +19,7 @@ from stentor.encoding.columns import (
     ScoredPairs,
     SubscriptionColumns,
 )
+from stentor.index.relocation import Relocation, difference
 from stentor.index.table import ALWAYS, EventTable
 from stentor.model import Point
 
@@ -36,8 +37,11 @@ class Index(ABC):
 
     @classmethod
     @abstractmethod
-    def build(cls, columns: SubscriptionColumns) -> Self:
-        """An index of *columns*; row i is their i-th subscription."""
+    def build(cls, columns: SubscriptionColumns, history: EventColumns | None = None) -> Self:
+        """An index of *columns*; row i is their i-th subscription.
+
+        *history* is a sample of what is published, for structures that measure what is likely.
+        """
 
     @classmethod
     @abstractmethod
@@ -61,6 +65,12 @@ class Index(ABC):
     @abstractmethod
     def move(self, rows: Int64, positions: Float64) -> None:
         """Put the subscribers *rows* at *positions* (n × 2); their rows stay the same."""
+
+    def relocate(self, rows: Int64, positions: Float64) -> Relocation:
+        """`move`, and how it changes which live events each of *rows* (each once) wants."""
+        before = self.columns_of(rows)
+        self.move(rows, positions)
+        return difference(self.match_back(before), self.match_back(self.columns_of(rows)))
 
     @abstractmethod
     def hold(self, events: EventColumns) -> int:

@@ -70,8 +70,8 @@ class Layered(Index):
         self._row_of = GrowingArray(np.int64)
 
     @classmethod
-    def build(cls, columns: SubscriptionColumns) -> Self:
-        return cls(cls.structure.build(columns))
+    def build(cls, columns: SubscriptionColumns, history: EventColumns | None = None) -> Self:
+        return cls(cls.structure.build(columns, history))
 
     @classmethod
     def open(cls, folder: Path, columns: SubscriptionColumns) -> Self:

@@ -17,6 +17,7 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
 )
 from stentor.index.contract import Index
+from stentor.index.relocation import Relocation
 from stentor.index.scan import Scan
 from stentor.index.table import ALWAYS
 from stentor.model import Point
@@ -51,8 +52,8 @@ class Checked(Index):
         self.scan.drop(np.flatnonzero(self.live.hidden))
 
     @classmethod
-    def build(cls, columns: SubscriptionColumns) -> Self:
-        return cls(cls.inner.build(columns))
+    def build(cls, columns: SubscriptionColumns, history: EventColumns | None = None) -> Self:
+        return cls(cls.inner.build(columns, history))
 
     @classmethod
     def open(cls, folder: Path, columns: SubscriptionColumns) -> Self:
@@ -76,6 +77,13 @@ class Checked(Index):
     def move(self, rows: Int64, positions: Float64) -> None:
         self.index.move(rows, positions)
         self.scan.move(rows, positions)
+
+    def relocate(self, rows: Int64, positions: Float64) -> Relocation:
+        found = self.index.relocate(rows, positions)
+        expected = self.scan.relocate(rows, positions)
+        self._agree_on_pairs("relocate: added", "row", found.added, expected.added)
+        self._agree_on_pairs("relocate: removed", "row", found.removed, expected.removed)
+        return found
 
     def hold(self, events: EventColumns) -> int:
         first = self.index.hold(events)

@@ -11,29 +11,23 @@ from stentor.encoding.columns import (
     EventColumns,
     Int64,
     MatchPairs,
-    ScoredPairs,
     SubscriptionColumns,
     empty,
     event_count,
-    subscription_count,
 )
 from stentor.encoding.ragged import children, events_between
-from stentor.encoding.readonly import all_read_only, read_only
+from stentor.encoding.readonly import all_read_only
 from stentor.errors import FolderError
-from stentor.index.growing import GrowingArray
-from stentor.index.scan.backwards import match_events, prepare_alternatives, sign_events
 from stentor.index.scan.blocks import BlockStore
 from stentor.index.scan.check import check_blocks
 from stentor.index.scan.filters import choose_filters
 from stentor.index.scan.kernels import scan_blocks
-from stentor.index.scan.layout import BLOCK, BUCKETS, NO_FILTERS, WORDS, Plan
+from stentor.index.scan.layout import BLOCK, BUCKETS, WORDS, Plan
 from stentor.index.scan.planning import plan_events
-from stentor.index.scan.tiles import joined, over_tiles
 from stentor.index.storage import read_arrays, write_arrays
 from stentor.index.structure import Structure
-from stentor.index.verify import Candidates, best_of, scores_of, settle
-from stentor.index.verify.candidates import by_event
-from stentor.index.verify.scratch import scratch_for
+from stentor.index.tiles import joined
+from stentor.index.verify import Candidates, settle
 
 #: Candidates (16 bytes each) that there is room for at first, and at most: a tile that brings more
 #: than these is halved.
@@ -48,55 +42,12 @@ class Scan(Structure):
     def __init__(self) -> None:
         super().__init__()
         self._store = BlockStore(choose_filters(empty(SubscriptionColumns), np.zeros(0, np.int64)))
-        self._live_signature = GrowingArray(np.uint64)
 
-    def match(self, events: EventColumns, *, threads: int = 1) -> MatchPairs:
-        """For each event the rows that want it.
+    def _match_tile(self, events: EventColumns) -> MatchPairs:
+        """The matches of a few events.
 
         Cost: a few cache lines per block and event, and the verifier for what they leave.
         """
-        return over_tiles(self._match_tile, events, threads)
-
-    def top(self, events: EventColumns, k: int, *, threads: int = 1) -> ScoredPairs:
-        """For each event its k best rows, and ties. Cost: that of `match`, and all scores."""
-
-        def best(tile: EventColumns) -> ScoredPairs:
-            pairs = self._match_tile(tile)
-            scores = scores_of(self.subscriptions.columns, tile, pairs)
-            return best_of(ScoredPairs(*pairs, scores), k)
-
-        return over_tiles(best, events, threads)
-
-    def match_back(self, columns: SubscriptionColumns) -> MatchPairs:
-        """For each subscription the live events that it wants.
-
-        Cost: a signature compared per live event and alternative, the verifier for what is left.
-        """
-        alternatives = len(columns.predicate_start) - 1
-        needed, bound = np.empty(alternatives, np.uint64), np.empty(alternatives, np.int64)
-        prepare_alternatives(columns, NO_FILTERS, needed, bound)
-        room, found = 0, ROOM
-        while found > room:
-            room = found
-            rows, events = np.empty(room, np.int64), np.empty(room, np.int64)
-            found = match_events(
-                columns,
-                read_only(needed),
-                read_only(bound),
-                self.live.columns,
-                self.live.hidden,
-                self._live_signature.view,
-                scratch_for(self.live.columns),
-                rows,
-                events,
-            )
-        starts = np.zeros(subscription_count(columns) + 1, np.int64)
-        order = np.empty(found, np.int64)
-        by_event(read_only(rows[:found]), starts, order)
-        return MatchPairs(starts, events[order])
-
-    def _match_tile(self, events: EventColumns) -> MatchPairs:
-        """The matches of a few events."""
         store = self._store  # a writer may put another one in its place
         plan, blocks = _plan(events, store), store.blocks
         room, found = 0, ROOM
@@ -130,12 +81,6 @@ class Scan(Structure):
     def _moved(self, rows: Int64) -> None:
         self._store.refresh(self.subscriptions.columns, self._alternatives_of(rows))
 
-    def _held(self, first: int) -> None:
-        events = events_between(self.live.columns, first, None)
-        signature = np.empty(event_count(events), np.uint64)
-        sign_events(events, NO_FILTERS, signature)
-        self._live_signature.extend(signature, len(signature))
-
     def _rebuild(self) -> None:
         rows = np.flatnonzero(self.subscriptions.validity.hidden == 0)
         self._store = BlockStore.build(self.subscriptions.columns, self._alternatives_of(rows))
@@ -161,7 +106,7 @@ class Scan(Structure):
         inherited = super().stats()
         return {
             **inherited,
-            "bytes": inherited["bytes"] + self._store.nbytes + self._live_signature.nbytes,
+            "bytes": inherited["bytes"] + self._store.nbytes,
             "blocks": -(-self._store.count // BLOCK),
             "filters": len(self._store.filters.attribute),
             "lines": self._store.lines,
@@ -171,9 +116,6 @@ class Scan(Structure):
         super().check()
         live = np.flatnonzero(self.subscriptions.validity.hidden == 0)
         check_blocks(self._store, self.subscriptions.columns, self._alternatives_of(live))
-        signature = np.empty(self.live.count, np.uint64)
-        sign_events(self.live.columns, NO_FILTERS, signature)
-        assert np.array_equal(signature, self._live_signature.view)
 
 
 def _plan(events: EventColumns, store: BlockStore) -> Plan:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from stentor.encoding.columns import Float64, Int32, Int64, UInt8, UInt64
-from stentor.encoding.readonly import read_only
 
 #: Alternatives in a block: one bit each fills one cache line.
 BLOCK = 512
@@ -64,7 +61,3 @@ class Plan(NamedTuple):
     last: Int32  # (events × filters,) a range that spans cells joins the lines up to this one
     term_lines: Int64  # (events,) how many of its places in `term_line` are used
     term_line: Int32  # (events × (1 + BUCKETS),) lines that are joined; none: all are possible
-
-
-#: `Filters.first_of` where nothing is filtered.
-NO_FILTERS = read_only(np.zeros(0, np.int32))

@@ -7,7 +7,7 @@ import numpy as np
 from stentor._jit import kernel_inline, kernel_part
 from stentor.encoding.columns import TERMS, EventColumns, Int32, Int64, SubscriptionColumns
 from stentor.index.scan.layout import BUCKET_SHIFT, NO_TERM
-from stentor.index.scan.signature import is_one_group
+from stentor.index.signature import is_one_group
 
 _ONE = np.uint64(1)
 _SHIFT = np.uint64(BUCKET_SHIFT)

@@ -1,4 +1,4 @@
-"""Subscriptions → live events.
+"""Subscriptions → live events, for structures that know no better way.
 
 Live events keep their signatures. An event is spread out only where an alternative's signature
 fits, and the first predicate that bounds a place or a value does not rule it out.
@@ -17,17 +17,81 @@ from stentor.encoding.columns import (
     EventColumns,
     Int32,
     Int64,
+    MatchPairs,
     SubscriptionColumns,
     UInt8,
     UInt64,
+    event_count,
+    subscription_count,
 )
-from stentor.index.scan.signature import alternative_signature, event_signature
+from stentor.encoding.readonly import read_only
+from stentor.index.growing import GrowingArray
+from stentor.index.signature import alternative_signature, event_signature
+from stentor.index.table import EventTable
 from stentor.index.verify.alternatives import alternative_holds
+from stentor.index.verify.candidates import by_event
 from stentor.index.verify.place import box_contains
-from stentor.index.verify.scratch import EventScratch, scatter
+from stentor.index.verify.scratch import EventScratch, scatter, scratch_for
 
 #: The bounding predicate of an alternative that has none.
 NO_BOUND = -1
+
+
+#: Pairs that there is room for at first.
+ROOM = 1 << 12
+#: No attribute has a filter that would make its signature superfluous.
+NO_FILTERS = read_only(np.zeros(0, np.int32))
+
+
+class Signatures:
+    """The signatures of live events, by which most of them are passed over."""
+
+    def __init__(self) -> None:
+        self._signature = GrowingArray(np.uint64)
+
+    @property
+    def nbytes(self) -> int:
+        return self._signature.nbytes
+
+    def add(self, events: EventColumns) -> None:
+        """Sign *events*, the live ones that come after all before."""
+        signature = np.empty(event_count(events), np.uint64)
+        sign_events(events, NO_FILTERS, signature)
+        self._signature.extend(signature, len(signature))
+
+    def match(self, columns: SubscriptionColumns, live: EventTable) -> MatchPairs:
+        """For each of *columns* the rows of the *live* events that it wants.
+
+        Cost: a signature compared per event and alternative, the verifier for what is left.
+        """
+        alternatives = len(columns.predicate_start) - 1
+        needed, bound = np.empty(alternatives, np.uint64), np.empty(alternatives, np.int64)
+        prepare_alternatives(columns, NO_FILTERS, needed, bound)
+        room, found = 0, ROOM
+        while found > room:
+            room = found
+            rows, events = np.empty(room, np.int64), np.empty(room, np.int64)
+            found = match_events(
+                columns,
+                read_only(needed),
+                read_only(bound),
+                live.columns,
+                live.hidden,
+                self._signature.view,
+                scratch_for(live.columns),
+                rows,
+                events,
+            )
+        starts = np.zeros(subscription_count(columns) + 1, np.int64)
+        order = np.empty(found, np.int64)
+        by_event(read_only(rows[:found]), starts, order)
+        return MatchPairs(starts, events[order])
+
+    def check(self, live: EventTable) -> None:
+        """Assert that each of *live* has its signature."""
+        signature = np.empty(live.count, np.uint64)
+        sign_events(live.columns, NO_FILTERS, signature)
+        assert np.array_equal(signature, self._signature.view)
 
 
 @kernel

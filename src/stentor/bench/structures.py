@@ -1,0 +1,158 @@
+"""Structures side by side on one workload: the row scan first, the block scan, then the others.
+
+Every benchmark of a structure is made of these, so that all print the same figures.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from stentor.bench.measure import Case, measure, stopwatch
+from stentor.bench.result import BenchOptions, Progress, Table, Unit
+from stentor.encoding.columns import EventColumns, MatchPairs, SubscriptionColumns, event_count
+from stentor.encoding.ragged import events_between, take
+from stentor.index.catalog import structure_class
+from stentor.index.scan.kernels import match_rows
+from stentor.index.structure import Structure
+from stentor.index.table import SubscriptionTable
+from stentor.index.verify.scratch import scratch_for
+
+#: The row scan takes milliseconds for an event: it is timed on few, and compared on few.
+ROW_SCAN_EVENTS: Final = 24
+COMPARED_EVENTS: Final = 256
+#: Matches of the row scan that there is room for at first: with too little it would run twice.
+ROOM: Final = 1 << 20
+
+Match = Callable[[EventColumns], MatchPairs]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is matched: subscriptions, events that nobody has seen, and perhaps a history."""
+
+    title: str
+    facts: Mapping[str, Any]
+    columns: SubscriptionColumns
+    events: EventColumns
+    history: EventColumns | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.columns.until)
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A structure that was built, and what that took."""
+
+    name: str
+    index: Structure
+    built_per_second: float
+
+
+def build(
+    name: str,
+    workload: Workload,
+    progress: Progress,
+    *,
+    shown: str | None = None,
+    builds: int = 1,
+) -> Contender:
+    """The structure *name* (with its settings) on *workload*; the best of some *builds* counts."""
+    structure, best = structure_class(name), float("inf")
+    structure.build(*_warm_up(workload))
+    for attempt in range(builds):
+        progress(f"{workload.title}: building {name}, {attempt + 1} of {builds}")
+        start = time.perf_counter()
+        index = structure.build(workload.columns, workload.history)
+        best = min(best, time.perf_counter() - start)
+    return Contender(shown or name, index, workload.size / best)
+
+
+def matching_table(
+    workload: Workload,
+    contenders: Sequence[Contender],
+    options: BenchOptions,
+    *,
+    row_scan: bool = True,
+) -> Table:
+    """All of *contenders* matching the same events, with the scans first.
+
+    The structures are built anew by nobody: hand over what `build` gave. The block scan is built
+    here if it is not among them. Without *row_scan* the block scan is the first row.
+    """
+    if all(contender.index.name != "scan" for contender in contenders):
+        contenders = [build("scan", workload, options.progress, shown="block scan"), *contenders]
+    cases = []
+    if row_scan:
+        rows = partial(matched_by_rows, contenders[0].index.subscriptions)
+        cases.append(_case("row scan", rows, workload.events, ROW_SCAN_EVENTS, {}))
+    for contender in contenders:
+        figures = figures_of(contender, workload)
+        timed = event_count(workload.events)
+        cases.append(_case(contender.name, contender.index.match, workload.events, timed, figures))
+    facts = {
+        **workload.facts,
+        "seed": options.seed,
+        "subscriptions": workload.size,
+        "exact columns": f"{nbytes(workload.columns) / workload.size:.0f} bytes/subscription",
+    }
+    measured = measure(cases, options.repetitions, options.progress, workload.title)
+    return Table(workload.title, facts, "event", Unit.MICROSECONDS, measured)
+
+
+def figures_of(contender: Contender, workload: Workload) -> dict[str, float]:
+    """What stands beside the times of *contender*: counted work, memory, build rate."""
+    index = contender.index
+    beside = index.stats()["bytes"] - index.subscriptions.nbytes
+    return {
+        **index.effort(events_between(workload.events, 0, COMPARED_EVENTS)),
+        "bytes/subscription": beside / workload.size,
+        "built/s": contender.built_per_second,
+    }
+
+
+def matched_by_rows(table: SubscriptionTable, events: EventColumns) -> MatchPairs:
+    """The matches of *events*, by the verifier asked about every row."""
+    starts = np.empty(len(events.until) + 1, np.int64)
+    found = np.empty(ROOM, np.int64)
+    while True:
+        count = match_rows(
+            table.columns, table.validity, events, scratch_for(events), starts, found
+        )
+        if count <= len(found):
+            return MatchPairs(starts, found[:count])
+        found = np.empty(count, np.int64)
+
+
+def nbytes(columns: SubscriptionColumns | EventColumns) -> int:
+    """The bytes of all arrays of *columns*."""
+    return sum(array.nbytes for array in columns)
+
+
+def _case(
+    name: str, match: Match, events: EventColumns, timed: int, figures: Mapping[str, float]
+) -> Case:
+    """*match* timed on the first so many *events*, compared with others on more of them."""
+    few = min(COMPARED_EVENTS, event_count(events))
+    compared = match(events_between(events, 0, few))
+    batch = events_between(events, 0, min(timed, event_count(events)))
+    return Case(
+        name,
+        stopwatch(lambda: match(batch)),
+        event_count(batch),
+        lambda: compared,
+        figures={"matches/event": len(compared.rows) / few, **figures},
+    )
+
+
+def _warm_up(workload: Workload) -> tuple[SubscriptionColumns, EventColumns | None]:
+    """A few rows of *workload*: building them compiles what building all of it needs."""
+    rows = np.arange(min(workload.size, 1000))
+    return take(workload.columns, rows), workload.history
