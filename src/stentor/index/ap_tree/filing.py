@@ -81,11 +81,11 @@ def places_of_entry(
     """How many places *entry* is filed at beneath *start_node*: those of way.place.
 
     way.parent is NOTHING where a leaf hangs there, else the node above. With *marking*, messages
-    learn that its keywords are there.
+    learn that its keywords are there. An entry that is nowhere is filed nowhere.
     """
     keys = entries.key[entries.key_start[entry] : entries.key_start[entry + 1]]
     way.node[0] = start_node
-    top, found = 1, 0
+    top, found = 1 if box[0] <= box[2] else 0, 0
     while top > 0:
         top -= 1
         node = way.node[top]
@@ -218,7 +218,7 @@ def is_changed(tree: Tree, node: int, policy: Policy, total: int) -> bool:
         return False
     limit = policy.divergence
     if policy.by_chance:
-        limit += (fields[SIZE] + 1) / count
+        limit += (fields[SIZE] + 1) / (2.0 * count)
     return divergence_at(tree, node) > limit
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from stentor._jit import kernel_inline, kernel_part
+from stentor._jit import kernel, kernel_inline, kernel_part
 from stentor.encoding.columns import Float64
 
 
@@ -40,7 +40,7 @@ def below(values: Float64, count: int, limit: float) -> int:
     return start
 
 
-@kernel_part
+@kernel
 def lines_along(
     lows: Float64,
     highs: Float64,

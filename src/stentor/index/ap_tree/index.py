@@ -170,7 +170,7 @@ class ApTree(Structure):
     def rebuild(self) -> None:
         """Build all anew: keywords are ordered and probabilities measured once more."""
         rows = np.flatnonzero(self.subscriptions.validity.hidden == 0)
-        columns = self.subscriptions.columns
+        columns, rebuilt = self.subscriptions.columns, self._store.rebuilt
         self._store = TreeStore.build(
             self.settings,
             columns,
@@ -178,6 +178,7 @@ class ApTree(Structure):
             self.history,
             self._movements.motion(columns.alternative_start),
         )
+        self._store.rebuilt = rebuilt + 1
         self._view = None
         self._lists = MessageLists(self._store, self.settings.messages)
         self._lists.add(self.live, 0)

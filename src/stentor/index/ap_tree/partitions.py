@@ -29,6 +29,9 @@ from stentor.index.ap_tree.radix import sort_many
 SAMPLE = 1024
 #: A grid that makes more copies of what it is given is made coarser.
 MOST_COPIES = 2.5
+#: A cell with more than this part of the entries separates nothing: then it has to be reached by
+#: few messages, or grids would be nested in one another for ever smaller gains.
+ALIKE = 0.95
 #: Messages of the history in a region, so that they say where messages are in it.
 LEAST_SEEN = 16
 HEURISTIC, OPTIMAL, EVEN = 0, 1, 2
@@ -222,7 +225,7 @@ def edges_along(
     boxes = 0
     for place in range(0, len(segment), stride):
         box = entries.box[4 * segment[place] : 4 * segment[place] + 4]
-        if box[0] <= box[2] and not contains_region(box, region):
+        if not contains_region(box, region):
             lows[boxes] = max(box[axis], region[axis])
             highs[boxes] = min(box[axis + 2], region[axis + 2])
             if seen == 0:
@@ -278,8 +281,6 @@ def grid_cost(
         if contains_region(box, region):
             kept += 1
             continue
-        if box[0] > box[2]:  # nowhere
-            continue
         west, east = columns_of(work.line, columns, box[0], box[2])
         south, north = rows_of(work.line, columns, rows, box[1], box[3])
         for row in range(south, north + 1):
@@ -305,15 +306,17 @@ def grid_cost(
     else:
         for place in range(stride, len(segment), 2 * stride):
             box = entries.box[4 * segment[place] : 4 * segment[place] + 4]
-            if box[0] > box[2]:
-                continue
             x = (max(box[0], region[0]) + min(box[2], region[2])) / 2.0
             y = (max(box[1], region[1]) + min(box[3], region[3])) / 2.0
             column, _ = columns_of(work.line, columns, x, x)
             row, _ = rows_of(work.line, columns, rows, y, y)
             found += tally[row * columns + column]
             asked += 1
-    if asked == 0:
+    largest = 0
+    for cell in range(columns * rows):
+        largest = max(largest, tally[cell])
+    is_idle = largest > ALIKE * filed and found / max(1, asked) + kept > filed / 2
+    if asked == 0 or is_idle:
         return math.inf, 1.0
     scale = len(segment) / filed
     work.expected[0], work.expected[1] = found / asked * scale, kept * scale

@@ -33,9 +33,9 @@ class Settings:
     terms: float = 8.0  # how many terms a message has, without a history
     copies: float = 3.0  # most copies of a subscription in all, on average
     rebuilds: bool = True  # whether a node whose distribution has changed is built anew
-    divergence: float = 0.05  # θ_KL: when it has; beyond what chance makes of that
+    divergence: float = 0.02  # θ_KL: when it has; beyond what chance makes of that
     share: float = 0.001  # only of nodes that hold this share of all
-    collapse: float = 0.5  # a node is made a leaf where it holds less than this part of one
+    collapse: float = 1.0  # a node is made a leaf where it holds less than this part of one
     moving: bool = True  # whether what moves costs is weighed too: AP+-Tree
     messages: str = "tree"  # where live messages are kept: in the leaves, or AP+k, AP+s
     duplicates: int = 64  # most nodes that keep one live message, before it stays further up
@@ -65,10 +65,8 @@ PAPER: Final = Settings(
     visit=0.0,
     lookahead=False,
     places="area",
-    terms=1.0,
     copies=8.0,
     divergence=0.001,
-    collapse=1.0,
 )
 
 PRESETS: Final = {"paper": PAPER}

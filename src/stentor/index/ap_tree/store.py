@@ -166,12 +166,13 @@ class TreeStore:
 
     def _construct(self, node: int, entries: Entries, motion: Motion | None) -> None:
         """Build all beneath *node*, an empty leaf, from *entries*."""
-        count = len(entries.alternative)
+        somewhere = np.flatnonzero(entries.box[0::4] <= entries.box[2::4])
+        count = len(somewhere)
         leaf = self.policy.leaf
         needed = {NODES: 64 + 4 * count // leaf, PLACES: 64 + 6 * count // leaf, SLOTS: count}
         self.tree = with_room(self.tree, needed)
-        work = self._work_for(count)
-        work.segment[:count] = np.arange(count, dtype=np.int32)
+        work = self._work_for(len(entries.alternative))
+        work.segment[:count] = somewhere
         work.pending[:3] = node, 0, count
         progress = np.zeros(PROGRESS, np.int64)
         progress[PENDING], progress[MADE] = 1, 1
