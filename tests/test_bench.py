@@ -17,6 +17,7 @@ from stentor.bench import (
     Table,
     Unit,
     ap_tree,
+    covering,
     encoding,
     scan,
     spark,
@@ -188,6 +189,7 @@ def test_every_subject_can_be_imported():
         "encoding": encoding.tables,
         "start": start.tables,
         "ap-tree": ap_tree.tables,
+        "covering": covering.tables,
         "spark": spark.tables,
     }
 
