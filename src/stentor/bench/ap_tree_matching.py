@@ -19,7 +19,6 @@ EVENTS: Final = 2048
 HISTORY: Final = 20_000
 #: More subscriptions than these do not fit into memory once for every variant.
 MOST_FOR_VARIANTS: Final = 2_000_000
-MOST_FOR_THE_PAPER: Final = 6_000_000
 #: Optimal cuts take time; the paper's parameters take kilobytes for a Boolean expression.
 MOST_FOR_ALL: Final = 100_000
 
@@ -84,8 +83,4 @@ def built(names: Iterable[str], workload: Workload, options: BenchOptions) -> li
 
 def _affordable(size: int) -> list[str]:
     """As many of the variants as fit into memory together."""
-    if size > MOST_FOR_THE_PAPER:
-        return [TUNED]
-    if size > MOST_FOR_VARIANTS:
-        return [TUNED, PAPER]
-    return [TUNED, PAPER, KEYWORDS_FIRST, SPACE_FIRST]
+    return [TUNED] if size > MOST_FOR_VARIANTS else [TUNED, PAPER, KEYWORDS_FIRST, SPACE_FIRST]
