@@ -42,6 +42,7 @@ from stentor.index.ap_tree.layout import (
     X,
     Y,
 )
+from stentor.index.ap_tree.lookahead import keywords_then_space, space_then_keywords
 from stentor.index.ap_tree.moving_costs import moving_cost
 from stentor.index.ap_tree.partitions import (
     Messages,
@@ -52,6 +53,7 @@ from stentor.index.ap_tree.partitions import (
     partition_space,
     rows_of,
 )
+from stentor.index.ap_tree.presence import add_presence
 
 BY_COST, KEYWORDS_FIRST, SPACE_FIRST = 0, 1, 2
 
@@ -153,26 +155,33 @@ def choose(
         extra = count * (shape[2] / 1000.0 - 1.0)
         if by_space < math.inf and tree.counter[COPIES] + extra > most_copies:
             by_space = math.inf
+    if policy.lookahead:
+        without = count - int(work.weight[keywords]) if keywords > 0 else count
+        cells = columns * rows if by_space < math.inf else 0
         if by_space < math.inf:
-            by_space += moving_cost(
-                entries,
-                segment,
-                region,
-                messages,
-                columns,
-                rows,
-                fields[DEPTH],
-                keywords,
-                policy,
-                work.tally,
-            )
+            by_space = space_then_keywords(work, keywords, count, policy)
+        if by_keywords < math.inf:
+            by_keywords = keywords_then_space(work, cuts, cells, count, without, policy)
+    if by_space < math.inf:
+        by_space += moving_cost(
+            entries,
+            segment,
+            region,
+            messages,
+            columns,
+            rows,
+            fields[DEPTH],
+            keywords,
+            policy,
+            work.tally,
+        )
     is_by_keywords = by_keywords <= by_space
     if policy.priority == KEYWORDS_FIRST:
         is_by_keywords = by_keywords < count
     elif policy.priority == SPACE_FIRST:
         is_by_keywords = not by_space < count
     if is_by_keywords:
-        shape[0] = cuts
+        shape[0], shape[1] = cuts, keywords
         return KEYWORDS if by_keywords < count else LEAF
     if not by_space < count:
         return LEAF
@@ -240,6 +249,8 @@ def open_node(tree: Tree, node: int, kind: int, work: Work, shape: Int64) -> Non
         for cut in range(shape[0]):
             tree.bound[start + cut] = work.other[cut]
         tree.bound[start + shape[0]] = tree.counter[TERMS_KNOWN]
+        for keyword in range(shape[1]):
+            add_presence(tree.present, node, work.rank[keyword])
     else:
         size = shape[0] * shape[1]
         lines = tree.counter[GRID_LINES]

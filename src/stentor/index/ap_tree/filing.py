@@ -42,6 +42,7 @@ from stentor.index.ap_tree.layout import (
     Y,
 )
 from stentor.index.ap_tree.pools import add_slot, drop_slot
+from stentor.index.ap_tree.presence import add_presence
 
 #: What is added to a weight so that its logarithm exists.
 SMOOTHING = 0.5
@@ -69,15 +70,22 @@ def way_for(tree: Tree) -> Way:
 
 @kernel_part
 def places_of_entry(
-    tree: Tree, entries: Entries, entry: int, box: Float32, start_node: int, way: Way
+    tree: Tree,
+    entries: Entries,
+    entry: int,
+    box: Float32,
+    start_node: int,
+    marking: bool,
+    way: Way,
 ) -> int:
     """How many places *entry* is filed at beneath *start_node*: those of way.place.
 
-    way.parent is NOTHING where a leaf hangs there, else the node above.
+    way.parent is NOTHING where a leaf hangs there, else the node above. With *marking*, messages
+    learn that its keywords are there. An entry that is nowhere is filed nowhere.
     """
     keys = entries.key[entries.key_start[entry] : entries.key_start[entry + 1]]
     way.node[0] = start_node
-    top, found = 1, 0
+    top, found = 1 if box[0] <= box[2] else 0, 0
     while top > 0:
         top -= 1
         node = way.node[top]
@@ -93,6 +101,8 @@ def places_of_entry(
             first = start + size
             if offset < len(keys):
                 first = cut_of(tree.bound, start, size, keys[offset])
+                if marking:
+                    add_presence(tree.present, node, keys[offset])
             columns = 1
         elif contains_region(box, tree.region[4 * node : 4 * node + 4]):
             first, columns = start + size, 1
@@ -127,7 +137,7 @@ def file_entries(
     """
     for entry in range(first, len(entries.alternative)):
         box = entries.box[4 * entry : 4 * entry + 4]
-        found = places_of_entry(tree, entries, entry, box, ROOT, way)
+        found = places_of_entry(tree, entries, entry, box, ROOT, True, way)
         if not has_room(tree, policy, found, used[0], way):
             return entry
         for number in range(found):
@@ -208,7 +218,7 @@ def is_changed(tree: Tree, node: int, policy: Policy, total: int) -> bool:
         return False
     limit = policy.divergence
     if policy.by_chance:
-        limit += (fields[SIZE] + 1) / count
+        limit += (fields[SIZE] + 1) / (2.0 * count)
     return divergence_at(tree, node) > limit
 
 
@@ -271,7 +281,7 @@ def take_out_entries(
     """Take entries out of their leaves from *first* on; where it had to stop."""
     for entry in range(first, len(entries.alternative)):
         box = entries.box[4 * entry : 4 * entry + 4]
-        found = places_of_entry(tree, entries, entry, box, ROOT, way)
+        found = places_of_entry(tree, entries, entry, box, ROOT, False, way)
         if used[0] + 2 * found + 64 > len(way.dirty):
             return entry
         for number in range(found):
@@ -296,7 +306,7 @@ def nodes_of_entries(tree: Tree, entries: Entries, way: Way, starts: Int64, node
     for entry in range(len(entries.alternative)):
         starts[entry] = used
         box = entries.box[4 * entry : 4 * entry + 4]
-        found = places_of_entry(tree, entries, entry, box, ROOT, way)
+        found = places_of_entry(tree, entries, entry, box, ROOT, False, way)
         for number in range(found):
             node = tree.child[way.place[number]]
             if used < len(nodes):

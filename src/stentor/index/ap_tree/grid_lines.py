@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from stentor._jit import kernel_inline, kernel_part
+from stentor._jit import kernel, kernel_inline, kernel_part
 from stentor.encoding.columns import Float64
 
 
@@ -40,19 +40,7 @@ def below(values: Float64, count: int, limit: float) -> int:
     return start
 
 
-@kernel_inline
-def chance_between(
-    points: Float64, count: int, by_area: int, start: float, stop: float, length: float
-) -> float:
-    """How likely a message is between *start* and *stop*: by *points*, or by the length."""
-    if by_area:
-        return (stop - start) / length if length > 0.0 else 1.0
-    if count == 0:
-        return 1.0
-    return (below(points, count, stop) - below(points, count, start)) / count
-
-
-@kernel_part
+@kernel
 def lines_along(
     lows: Float64,
     highs: Float64,
@@ -71,7 +59,6 @@ def lines_along(
     box where the two cells beside it cost least. Cost: O(boxes), since an edge is tried by two
     lines at most.
     """
-    length = high - low
     for number in range(1, cells):
         place = min(boxes - 1, boxes * number // cells)
         middle = (lows[place] + highs[place]) / 2.0
@@ -79,27 +66,51 @@ def lines_along(
     for number in range(1, cells):
         start = low if number == 1 else line[number - 2]
         stop = high if number == cells - 1 else line[number]
-        first, last = below(lows, boxes, start), below(lows, boxes, stop)
-        first_high, last_high = below(highs, boxes, start), below(highs, boxes, stop)
-        before, after = below(highs, boxes, start), below(lows, boxes, stop)
-        if number == 1:
-            before = 0
-        if number == cells - 1:
-            after = boxes
-        least, best = math.inf, line[number - 1]
-        while first < last or first_high < last_high:
-            if first_high >= last_high or (first < last and lows[first] <= highs[first_high]):
-                border = lows[first]
-                first += 1
-            else:
-                border = np.nextafter(highs[first_high], math.inf)
-                first_high += 1
-            if not start < border < stop:
-                continue
-            left = below(lows, boxes, border) - before
-            right = after - below(highs, boxes, border)
-            cost = left * chance_between(points, messages, by_area, start, border, length)
-            cost += right * chance_between(points, messages, by_area, border, stop, length)
-            if cost < least:
-                least, best = cost, border
-        line[number - 1] = best
+        line[number - 1] = best_border(
+            lows, highs, points, boxes, messages, by_area, start, stop, line[number - 1]
+        )
+
+
+@kernel_part
+def best_border(
+    lows: Float64,
+    highs: Float64,
+    points: Float64,
+    boxes: int,
+    messages: int,
+    by_area: int,
+    start: float,
+    stop: float,
+    border: float,
+) -> float:
+    """The edge of a box between *start* and *stop* where the cells beside it cost least.
+
+    *border* is where the line stands; it stays there if no edge is in between.
+    """
+    low, last_low = below(lows, boxes, start), below(lows, boxes, stop)
+    high, last_high = below(highs, boxes, start), below(highs, boxes, stop)
+    point = first_point = below(points, messages, start)
+    last_point = below(points, messages, stop)
+    before, after = high, last_low  # boxes that end before the cells, or start before their end
+    least = math.inf
+    while low < last_low or high < last_high:
+        if high >= last_high or (low < last_low and lows[low] <= highs[high]):
+            edge = lows[low]
+            low += 1
+            left = low - 1 - before
+        else:
+            edge = np.nextafter(highs[high], math.inf)
+            high += 1
+            left = low - before
+        if edge <= start:
+            continue
+        while point < last_point and points[point] < edge:
+            point += 1
+        if by_area:
+            chance, rest = edge - start, stop - edge
+        else:
+            chance, rest = float(point - first_point), float(last_point - point)
+        cost = left * chance + (after - high) * rest
+        if cost < least and edge < stop:
+            least, border = cost, edge
+    return border

@@ -22,7 +22,7 @@ from stentor.encoding.columns import (
 from stentor.encoding.ragged import children, take
 from stentor.encoding.readonly import read_only
 from stentor.index.ap_tree.check import check_messages, check_tree
-from stentor.index.ap_tree.layout import Tree
+from stentor.index.ap_tree.layout import FIELDS, SIZE, Tree
 from stentor.index.ap_tree.message_lists import MessageLists, answers, by_row
 from stentor.index.ap_tree.motion import Movements
 from stentor.index.ap_tree.pools import used_part
@@ -170,7 +170,7 @@ class ApTree(Structure):
     def rebuild(self) -> None:
         """Build all anew: keywords are ordered and probabilities measured once more."""
         rows = np.flatnonzero(self.subscriptions.validity.hidden == 0)
-        columns = self.subscriptions.columns
+        columns, rebuilt = self.subscriptions.columns, self._store.rebuilt
         self._store = TreeStore.build(
             self.settings,
             columns,
@@ -178,6 +178,7 @@ class ApTree(Structure):
             self.history,
             self._movements.motion(columns.alternative_start),
         )
+        self._store.rebuilt = rebuilt + 1
         self._view = None
         self._lists = MessageLists(self._store, self.settings.messages)
         self._lists.add(self.live, 0)
@@ -222,11 +223,13 @@ class ApTree(Structure):
         self._is_mapped = True
 
     def effort(self, events: EventColumns) -> dict[str, float]:
-        _, leaves, visited = self._visit(self._readable(), events)
+        tree = self._readable()
+        _, leaves, visited = self._visit(tree, events)
+        looked_at = tree.node.reshape(-1, FIELDS)[leaves, SIZE].sum()
         count = max(1, event_count(events))
         return {
             "nodes/event": visited / count,
-            "leaves/event": len(leaves) / count,
+            "entries/event": float(looked_at) / count,
             **super().effort(events),
         }
 

@@ -6,7 +6,7 @@ A cut of the keywords i … j − 1 costs (w + visit) · p: what is looked at th
 
 from __future__ import annotations
 
-from stentor._jit import kernel_inline, kernel_part
+from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import Float64, Int32
 
 #: More steps of dynamic programming than this are not taken: the heuristic stands in.
@@ -20,7 +20,7 @@ def cut_cost(weight: Float64, likely: Float64, visit: float, start: int, stop: i
     return float((weight[stop] - weight[start] + visit) * chance)
 
 
-@kernel_part
+@kernel
 def cost_of_cuts(weight: Float64, likely: Float64, visit: float, cut: Int32, cuts: int) -> float:
     """Equation 1 for the cuts that start at cut[0] … cut[cuts − 1]; cut[cuts] is the end."""
     cost = 0.0
@@ -29,7 +29,7 @@ def cost_of_cuts(weight: Float64, likely: Float64, visit: float, cut: Int32, cut
     return cost
 
 
-@kernel_part
+@kernel
 def even_cuts(weight: Float64, keywords: int, cuts: int, cut: Int32) -> None:
     """Cuts of equal weight: optimal where p / w is the same for all keywords (equation 4).
 
@@ -50,7 +50,7 @@ def even_cuts(weight: Float64, keywords: int, cuts: int, cut: Int32) -> None:
     cut[cuts] = keywords
 
 
-@kernel_part
+@kernel
 def heuristic_cuts(
     weight: Float64, likely: Float64, visit: float, keywords: int, cuts: int, cut: Int32
 ) -> None:
@@ -72,7 +72,7 @@ def heuristic_cuts(
         cut[number] = best
 
 
-@kernel_part
+@kernel
 def optimal_cuts(
     weight: Float64,
     likely: Float64,

@@ -55,6 +55,7 @@ class Tree(NamedTuple):
     child: Int32  # (places,) the node that hangs there, or NOTHING
     bound: Int32  # (places,) of a cut: its lowest rank
     share: Float64  # (places,) p: the part of its entries when the node was built
+    present: UInt64  # (words,) a Bloom filter of pairs: a k-node, a keyword that is next there
     line: Float64  # (lines,) x − 1 of the columns, then y − 1 of the rows of a grid
     signature: UInt64  # (slots,)
     box: Float32  # (slots × 4,) west, south, east, north, rounded outwards
@@ -81,6 +82,7 @@ class Policy(NamedTuple):
     partition: int
     priority: int
     visit: float
+    lookahead: int
     by_area: int
     copies: float
     collapse: float

@@ -91,8 +91,8 @@ def messages_around(
         needed = before.signature[entry]
         was = before.box[4 * entry : 4 * entry + 4]
         now = after.box[4 * entry : 4 * entry + 4]
-        left = places_of_entry(tree, before, entry, was, ROOT, way)
-        reached = places_of_entry(tree, after, entry, now, ROOT, other)
+        left = places_of_entry(tree, before, entry, was, ROOT, False, way)
+        reached = places_of_entry(tree, after, entry, now, ROOT, False, other)
         for number in range(left + reached):
             place = way.place[number] if number < left else other.place[number - left]
             if number >= left and is_among(way.place, left, place):
@@ -211,9 +211,9 @@ def file_moved(
     for entry in range(first, len(filed)):
         now = after.box[4 * entry : 4 * entry + 4]
         left = places_of_entry(
-            tree, before, entry, before.box[4 * entry : 4 * entry + 4], ROOT, other
+            tree, before, entry, before.box[4 * entry : 4 * entry + 4], ROOT, False, other
         )
-        reached = places_of_entry(tree, after, entry, now, ROOT, way)
+        reached = places_of_entry(tree, after, entry, now, ROOT, True, way)
         if not has_room(tree, policy, reached, used[0] + left, way):
             return entry
         for number in range(left):

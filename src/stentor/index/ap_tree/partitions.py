@@ -26,9 +26,14 @@ from stentor.index.ap_tree.layout import Entries, Policy
 from stentor.index.ap_tree.radix import sort_many
 
 #: Entries and messages that a grid is chosen by; more would not place its lines better.
-SAMPLE = 2048
+SAMPLE = 1024
 #: A grid that makes more copies of what it is given is made coarser.
 MOST_COPIES = 2.5
+#: A cell with more than this part of the entries separates nothing: then it has to be reached by
+#: few messages, or grids would be nested in one another for ever smaller gains.
+ALIKE = 0.95
+#: Messages of the history in a region, so that they say where messages are in it.
+LEAST_SEEN = 16
 HEURISTIC, OPTIMAL, EVEN = 0, 1, 2
 
 
@@ -46,7 +51,8 @@ class Work(NamedTuple):
     cut: Int32  # (fan-out + 2,) first keyword of each cut
     tally: Int64  # (fan-out + 3,)
     line: Float64  # (fan-out + 2,)
-    edge: Float64  # (5 × SAMPLE,) lows, highs, points along one dimension; x and y of messages
+    expected: Float64  # (2,) entries in the cell of a message, and in the dummy
+    edge: Float64  # (8 × SAMPLE,) lows, highs, points along x and y; x and y of messages
     best: Float64  # scratch of Algorithm 2
     choice: Int32
 
@@ -157,70 +163,80 @@ def partition_space(
     """
     count = len(segment)
     stride = (count + SAMPLE - 1) // SAMPLE
-    lows = work.edge[:SAMPLE]
-    highs = work.edge[SAMPLE : 2 * SAMPLE]
-    points = work.edge[2 * SAMPLE : 3 * SAMPLE]
-    seen_x = work.edge[3 * SAMPLE : 4 * SAMPLE]
-    seen_y = work.edge[4 * SAMPLE : 5 * SAMPLE]
+    seen_x = work.edge[6 * SAMPLE : 7 * SAMPLE]
+    seen_y = work.edge[7 * SAMPLE : 8 * SAMPLE]
     seen = messages_in(messages, region, seen_x, seen_y)
-    from_history = seen >= 16
+    if seen < LEAST_SEEN:
+        seen = 0
+    boxes = 0
+    for axis in range(2):
+        boxes = edges_along(entries, segment, stride, region, axis, work.edge, seen)
+    if boxes == 0:
+        return math.inf
     cells = children_for(policy, count)
     columns = int(math.sqrt(cells))
     rows = cells // max(1, columns)
     while columns * rows >= 2:
         for axis in range(2):
-            boxes = 0
-            for place in range(0, count, stride):
-                box = entries.box[4 * segment[place] : 4 * segment[place] + 4]
-                if box[0] <= box[2] and not contains_region(box, region):
-                    lows[boxes] = max(box[axis], region[axis])
-                    highs[boxes] = min(box[axis + 2], region[axis + 2])
-                    points[boxes] = (lows[boxes] + highs[boxes]) / 2.0
-                    boxes += 1
-            if boxes == 0:
-                return math.inf
-            known = boxes
-            if from_history:
-                known = seen
-                for place in range(seen):
-                    points[place] = seen_x[place] if axis == 0 else seen_y[place]
-            sort_numbers(lows, boxes)
-            sort_numbers(highs, boxes)
-            sort_numbers(points, known)
+            first = 3 * SAMPLE * axis
             along = columns if axis == 0 else rows
-            first = 0 if axis == 0 else columns - 1
+            start = 0 if axis == 0 else columns - 1
             lines_along(
-                lows,
-                highs,
-                points,
+                work.edge[first : first + SAMPLE],
+                work.edge[first + SAMPLE : first + 2 * SAMPLE],
+                work.edge[first + 2 * SAMPLE : first + 3 * SAMPLE],
                 boxes,
-                known,
-                policy.by_area if not from_history else 0,
+                seen if seen > 0 else boxes,
+                policy.by_area if seen == 0 else 0,
                 region[axis],
                 region[axis + 2],
                 along,
-                work.line[first : first + along],
+                work.line[start : start + along],
             )
         cost, copies = grid_cost(
-            entries,
-            segment,
-            stride,
-            region,
-            columns,
-            rows,
-            policy,
-            work,
-            seen_x,
-            seen_y,
-            seen if from_history else 0,
+            entries, segment, stride, region, columns, rows, policy, work, seen_x, seen_y, seen
         )
         if copies <= MOST_COPIES or policy.grain == 0.0:
             shape[0], shape[1], shape[2] = columns, rows, int(1000.0 * copies)
             return cost
         columns, rows = (columns + 1) // 2, (rows + 1) // 2
-        if columns * rows == 1 or (columns == 1 and rows == 1):
+        if columns * rows == 1:
             break
     return math.inf
+
+
+@kernel_part
+def edges_along(
+    entries: Entries,
+    segment: Int32,
+    stride: int,
+    region: Float64,
+    axis: int,
+    edge: Float64,
+    seen: int,
+) -> int:
+    """How many boxes of a sample are partly in *region*; their edges along *axis* go into *edge*.
+
+    Lows, highs, and where messages are: as the *seen* ones, else as the middles of boxes; sorted.
+    """
+    first = 3 * SAMPLE * axis
+    lows, highs = edge[first : first + SAMPLE], edge[first + SAMPLE : first + 2 * SAMPLE]
+    points = edge[first + 2 * SAMPLE : first + 3 * SAMPLE]
+    boxes = 0
+    for place in range(0, len(segment), stride):
+        box = entries.box[4 * segment[place] : 4 * segment[place] + 4]
+        if not contains_region(box, region):
+            lows[boxes] = max(box[axis], region[axis])
+            highs[boxes] = min(box[axis + 2], region[axis + 2])
+            if seen == 0:
+                points[boxes] = (lows[boxes] + highs[boxes]) / 2.0
+            boxes += 1
+    for place in range(seen):
+        points[place] = edge[(6 + axis) * SAMPLE + place]
+    sort_numbers(lows, boxes)
+    sort_numbers(highs, boxes)
+    sort_numbers(points, seen if seen > 0 else boxes)
+    return boxes
 
 
 @kernel_inline
@@ -265,8 +281,6 @@ def grid_cost(
         if contains_region(box, region):
             kept += 1
             continue
-        if box[0] > box[2]:  # nowhere
-            continue
         west, east = columns_of(work.line, columns, box[0], box[2])
         south, north = rows_of(work.line, columns, rows, box[1], box[3])
         for row in range(south, north + 1):
@@ -292,17 +306,20 @@ def grid_cost(
     else:
         for place in range(stride, len(segment), 2 * stride):
             box = entries.box[4 * segment[place] : 4 * segment[place] + 4]
-            if box[0] > box[2]:
-                continue
             x = (max(box[0], region[0]) + min(box[2], region[2])) / 2.0
             y = (max(box[1], region[1]) + min(box[3], region[3])) / 2.0
             column, _ = columns_of(work.line, columns, x, x)
             row, _ = rows_of(work.line, columns, rows, y, y)
             found += tally[row * columns + column]
             asked += 1
-    if asked == 0:
+    largest = 0
+    for cell in range(columns * rows):
+        largest = max(largest, tally[cell])
+    is_idle = largest > ALIKE * filed and found / max(1, asked) + kept > filed / 2
+    if asked == 0 or is_idle:
         return math.inf, 1.0
     scale = len(segment) / filed
+    work.expected[0], work.expected[1] = found / asked * scale, kept * scale
     cost = (found / asked + kept) * scale + policy.visit
     return cost + (policy.visit if kept > 0 else 0.0), (copies + kept) / filed
 

@@ -30,14 +30,16 @@ from stentor.index.ap_tree.layout import (
     Y,
 )
 from stentor.index.ap_tree.pools import empty_tree, with_room
+from stentor.index.ap_tree.presence import words_for
 
 #: Columns and rows of the grid of AP+s (5.2.1: 40 for each dimension).
 GRID = 40
 
 
-def planted(region: Float64, keywords: int, *, has_place: bool) -> Tree:
-    """A tree whose root is a leaf of nothing, for *region* and so many known keywords."""
+def planted(region: Float64, keywords: int, entries: int = 0, *, has_place: bool) -> Tree:
+    """A tree whose root is a leaf of nothing, for *region*, so many known keywords and entries."""
     tree = with_room(empty_tree(), {NODES: 1, PLACES: 1})
+    tree = tree._replace(present=np.zeros(words_for(entries), np.uint64))
     tree.counter[TERMS_KNOWN] = keywords
     tree.counter[NODES] = tree.counter[PLACES] = 1
     fields = tree.node[:FIELDS]

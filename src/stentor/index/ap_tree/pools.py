@@ -79,7 +79,7 @@ def empty_tree() -> Tree:
     arrays: dict[str, npt.NDArray[Any]] = {
         name: np.zeros(0, dtype) for name, dtype in _DTYPES.items()
     }
-    return Tree(counter, **arrays)
+    return Tree(counter, present=np.zeros(1, np.uint64), **arrays)
 
 
 def with_room(tree: Tree, needed: dict[int, int]) -> Tree:
@@ -97,13 +97,25 @@ def with_room(tree: Tree, needed: dict[int, int]) -> Tree:
     return tree._replace(**grown) if grown else tree
 
 
+def trimmed(tree: Tree) -> Tree:
+    """*tree* without the room that it does not use, but for a little."""
+    shrunk = {}
+    for name, counter in _COUNTER.items():
+        array, width = getattr(tree, name), _WIDTH.get(name, 1)
+        used = int(tree.counter[counter])
+        kept = (used + used // 32 + 64) * width
+        if kept < len(array):
+            shrunk[name] = array[:kept].copy()
+    return tree._replace(**shrunk)
+
+
 def used_part(tree: Tree) -> Tree:
     """The part of each array that is used, read-only."""
     parts = {
         name: getattr(tree, name)[: int(tree.counter[counter]) * _WIDTH.get(name, 1)]
         for name, counter in _COUNTER.items()
     }
-    return all_read_only(Tree(tree.counter, **parts))
+    return all_read_only(Tree(tree.counter, present=tree.present, **parts))
 
 
 @kernel_inline

@@ -21,20 +21,21 @@ WORDS: Final = {
 class Settings:
     """The defaults are tuned (docs/papers/ap_tree.md); `PAPER` has the paper's values."""
 
-    fanout: int = 4096  # f: most cuts or cells of a node
-    leaf: int = 64  # θ_p: a leaf with more is split, if that gains something
+    fanout: int = 16384  # f: most cuts or cells of a node
+    leaf: int = 32  # θ_p: a leaf with more is split, if that gains something
     grain: float = 2.0  # cuts or cells of a node by what it holds: so many to fill a leaf; 0: f
     order: str = "rare"  # which keywords come first: those that few ask for, or many
     partition: str = "heuristic"  # of keywords: Algorithm 3, Algorithm 2, or equal weights
     priority: str = "cost"  # or always by keywords (space) first where that gains something
     visit: float = 8.0  # what visiting a node costs, in subscriptions that are looked at
+    lookahead: bool = True  # whether the cost of a partition counts what its children will do
     places: str = "centres"  # where messages are, without a history: as the centres, or anywhere
     terms: float = 8.0  # how many terms a message has, without a history
-    copies: float = 8.0  # most copies of a subscription in all, on average
+    copies: float = 3.0  # most copies of a subscription in all, on average
     rebuilds: bool = True  # whether a node whose distribution has changed is built anew
-    divergence: float = 0.05  # θ_KL: when it has; beyond what chance makes of that
+    divergence: float = 0.02  # θ_KL: when it has; beyond what chance makes of that
     share: float = 0.001  # only of nodes that hold this share of all
-    collapse: float = 0.5  # a node is made a leaf where it holds less than this part of one
+    collapse: float = 1.0  # a node is made a leaf where it holds less than this part of one
     moving: bool = True  # whether what moves costs is weighed too: AP+-Tree
     messages: str = "tree"  # where live messages are kept: in the leaves, or AP+k, AP+s
     duplicates: int = 64  # most nodes that keep one live message, before it stays further up
@@ -62,11 +63,10 @@ PAPER: Final = Settings(
     grain=0.0,
     order="frequent",
     visit=0.0,
+    lookahead=False,
     places="area",
-    terms=1.0,
-    copies=64.0,
+    copies=8.0,
     divergence=0.001,
-    collapse=1.0,
 )
 
 PRESETS: Final = {"paper": PAPER}

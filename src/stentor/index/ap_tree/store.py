@@ -59,7 +59,7 @@ from stentor.index.ap_tree.layout import (
 from stentor.index.ap_tree.motion import Motion
 from stentor.index.ap_tree.partitions import SAMPLE, Messages, Work
 from stentor.index.ap_tree.planting import planted
-from stentor.index.ap_tree.pools import with_room
+from stentor.index.ap_tree.pools import trimmed, with_room
 from stentor.index.ap_tree.radix import DIGITS
 from stentor.index.ap_tree.settings import WORDS, Settings
 from stentor.index.ap_tree.subtrees import clear, gather
@@ -80,6 +80,7 @@ def policy_of(settings: Settings) -> Policy:
         partition=WORDS["partition"].index(settings.partition),
         priority=WORDS["priority"].index(settings.priority),
         visit=float(settings.visit),
+        lookahead=int(settings.lookahead),
         by_area=int(settings.places == "area"),
         copies=float(settings.copies),
         collapse=float(settings.collapse),
@@ -135,12 +136,19 @@ class TreeStore:
         )
         entries = store._order(entries, history)
         region = _hull(entries)
-        store.tree = planted(region, store.keywords.count, has_place=bool(region[0] <= region[2]))
+        store.tree = planted(
+            region,
+            store.keywords.count,
+            len(entries.alternative),
+            has_place=bool(region[0] <= region[2]),
+        )
         store.keywords.rebase(store.tree.counter)
         store.entries = store.built = len(entries.alternative)
         if history is not None and store.place >= 0:
             store._messages_x, store._messages_y = _sample_of_places(history, store.place)
         store._construct(ROOT, entries, motion)
+        store.tree = trimmed(store.tree)
+        store._work = None
         return store
 
     def _order(self, entries: Entries, history: EventColumns | None) -> Entries:
@@ -158,12 +166,13 @@ class TreeStore:
 
     def _construct(self, node: int, entries: Entries, motion: Motion | None) -> None:
         """Build all beneath *node*, an empty leaf, from *entries*."""
-        count = len(entries.alternative)
+        somewhere = np.flatnonzero(entries.box[0::4] <= entries.box[2::4])
+        count = len(somewhere)
         leaf = self.policy.leaf
         needed = {NODES: 64 + 4 * count // leaf, PLACES: 64 + 6 * count // leaf, SLOTS: count}
         self.tree = with_room(self.tree, needed)
-        work = self._work_for(count)
-        work.segment[:count] = np.arange(count, dtype=np.int32)
+        work = self._work_for(len(entries.alternative))
+        work.segment[:count] = somewhere
         work.pending[:3] = node, 0, count
         progress = np.zeros(PROGRESS, np.int64)
         progress[PENDING], progress[MADE] = 1, 1
@@ -383,7 +392,8 @@ def _new_work(count: int, policy: Policy) -> Work:
         cut=np.empty(fan, np.int32),
         tally=np.empty(fan, np.int64),
         line=np.empty(2 * fan),
-        edge=np.empty(5 * SAMPLE),
+        expected=np.empty(2),
+        edge=np.empty(8 * SAMPLE),
         best=np.empty(20_000 if steps else 0),
         choice=np.empty(4_000_000 if steps else 0, np.int32),
     )

@@ -32,6 +32,7 @@ from stentor.index.ap_tree.layout import (
     X,
     Y,
 )
+from stentor.index.ap_tree.presence import may_be_present
 from stentor.index.ap_tree.vocabulary import most_keywords, ranks_of_event
 
 #: Where an event without a place is: in no box but those that are everywhere.
@@ -137,6 +138,8 @@ def visit_leaves(
             if fields[KIND] == KEYWORDS:
                 last = NOTHING
                 for place in range(first, keywords):
+                    if not may_be_present(tree.present, node, path.rank[place]):
+                        continue
                     cut = cut_of(tree.bound, start, size, path.rank[place])
                     if cut != last:
                         last = cut
