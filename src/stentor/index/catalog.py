@@ -14,7 +14,10 @@ from stentor.index.structure import Structure
 from stentor.index.variants import variant
 
 #: Where each structure's class stands.
-_STRUCTURES = {"scan": ("stentor.index.scan", "Scan")}
+_STRUCTURES = {
+    "scan": ("stentor.index.scan", "Scan"),
+    "mo_tree": ("stentor.index.mo_tree", "MoTree"),
+}
 
 #: What turns the name of a structure into that of its layered form.
 _LAYERED = " layered"
