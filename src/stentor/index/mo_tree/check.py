@@ -21,7 +21,7 @@ from stentor.index.mo_tree.layout import (
     END,
     FREE,
     GRANULE,
-    GRANULE_DIMENSIONS,
+    GRANULE_WORDS,
     ITEMS,
     LINE,
     MEMBER,
@@ -102,8 +102,8 @@ def _stored(
     granule: np.ndarray, card: np.ndarray, slots: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The lows and the highs in *slots*, by dimension."""
-    bytes_of = granule.view(np.uint8).reshape(-1, LINE, GRANULE)
-    first = bytes_of[slots // GRANULE, : 2 * GRANULE_DIMENSIONS, slots % GRANULE]
+    bytes_of = granule.view(np.uint8).reshape(-1, GRANULE_WORDS, GRANULE)
+    first = bytes_of[slots // GRANULE, :, slots % GRANULE]
     rest = [
         np.ascontiguousarray(card[slots, at : at + 3]).view(np.uint8) for at in (CARD_LOW, CARD_HIGH)
     ]

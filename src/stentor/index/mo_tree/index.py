@@ -33,7 +33,7 @@ from stentor.index.verify import Candidates, settle
 from stentor.index.verify.scratch import Widest, widest_of
 
 #: Candidates that there is room for at first, and at most: a tile that brings more is halved.
-ROOM, MOST_ROOM = 1 << 15, 1 << 22
+ROOM, MOST_ROOM = 1 << 18, 1 << 22
 #: Fewer items than this never call for a new choice of attributes.
 FEW = 64
 #: Buckets that are looked through for ended events each time that time passes.
@@ -77,6 +77,7 @@ class MoTree(Structure):
     @staticmethod
     def _search(tree: Tree, events: EventColumns, query: Query) -> Candidates | None:
         """The candidates of *events*; None where these are too many for one search."""
+        order = tree.near_each_other(events)
         room, found = 0, ROOM
         while found > room:
             if found > MOST_ROOM and event_count(events) > 1:
@@ -88,6 +89,7 @@ class MoTree(Structure):
                 tree.dimensions,
                 tree.cells,
                 events,
+                order,
                 query,
                 event,
                 alternative,

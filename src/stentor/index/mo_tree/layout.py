@@ -14,11 +14,13 @@ VALUE, X, Y = 0, 1, 2
 NO_DIMENSION = -1
 
 #: Dimensions that are compared for eight items at a time, and then for one item at a time.
-GRANULE_DIMENSIONS, CARD_DIMENSIONS = 4, 24
+GRANULE_DIMENSIONS, CARD_DIMENSIONS = 8, 24
 MOST_DIMENSIONS = GRANULE_DIMENSIONS + CARD_DIMENSIONS
 #: Items of a granule: a byte each in a word.
 GRANULE = 8
-#: Words of a granule, and of a card: a cache line.
+#: Words of a granule: for each dimension one of lows and one of highs.
+GRANULE_WORDS = 2 * GRANULE_DIMENSIONS
+#: Words of a card: a cache line.
 LINE = 8
 
 # A domain is cut into steps that fit into seven bits: the eighth catches the comparison.
@@ -84,7 +86,7 @@ class Buckets(NamedTuple):
     used: Int32  # (buckets,)
     room: Int32  # (buckets,)
     soonest: Int64  # (buckets,) no item ends before; or (0,): they do not end
-    granule: UInt64  # (slots / GRANULE × LINE,)
+    granule: UInt64  # (slots / GRANULE × GRANULE_WORDS,)
     card: UInt64  # (slots × LINE,) signature, member and bucket, lows, highs
     tally: Int64  # (TALLIES,)
 
@@ -101,7 +103,7 @@ class Query(NamedTuple):
     last: Int64  # (layers × levels,)
     low: UInt8  # (MOST_DIMENSIONS,) steps
     high: UInt8  # (MOST_DIMENSIONS,)
-    word: UInt64  # (2 × LINE,) the same as words, to be compared with granules and cards
+    word: UInt64  # (GRANULE_WORDS + LINE,) the same as words, to be compared with granules and cards
     prefix: Int64  # (2 × …,) paths through the layers but the last
     bound_low: Float64  # (MOST_DIMENSIONS,) hulls before they are steps
     bound_high: Float64  # (MOST_DIMENSIONS,)
@@ -122,7 +124,7 @@ def query_for(layers: int, cells: int, levels: int) -> Query:
         last=np.zeros(layers * levels, np.int64),
         low=np.zeros(MOST_DIMENSIONS, np.uint8),
         high=np.zeros(MOST_DIMENSIONS, np.uint8),
-        word=np.zeros(2 * LINE, np.uint64),
+        word=np.zeros(GRANULE_WORDS + LINE, np.uint64),
         prefix=np.empty(2 * paths, np.int64),
         bound_low=np.empty(MOST_DIMENSIONS),
         bound_high=np.empty(MOST_DIMENSIONS),

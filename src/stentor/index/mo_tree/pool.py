@@ -15,6 +15,7 @@ from stentor.index.mo_tree.layout import (
     END,
     FREE,
     GRANULE,
+    GRANULE_WORDS,
     ITEMS,
     LAST_STEP,
     LINE,
@@ -127,7 +128,7 @@ class Pool:
         """Everything, to be written to files; `over` takes it back."""
         slots = -(-int(self._buckets.tally[END]) // GRANULE) * GRANULE
         trimmed = self._buckets._replace(
-            granule=self._buckets.granule[: slots // GRANULE * LINE],
+            granule=self._buckets.granule[: slots // GRANULE * GRANULE_WORDS],
             card=self._buckets.card[: slots * LINE],
         )
         return {**trimmed._asdict(), "slot_of": self._slot_of.view}
@@ -148,18 +149,18 @@ class Pool:
                 "split the subscriptions over several indexes"
             )
         granules = -(-slots // GRANULE)
-        granule = aligned_lines(granules)
-        card = aligned_lines(granules * GRANULE)
+        granule = aligned(granules * GRANULE_WORDS)
+        card = aligned(granules * GRANULE * LINE)
         had = len(self._buckets.granule)
         granule[:had] = self._buckets.granule
         card[: len(self._buckets.card)] = self._buckets.card
-        granule[had::LINE] = LAST_STEP * 0x0101_0101_0101_0101
+        granule[had::GRANULE_WORDS] = LAST_STEP * 0x0101_0101_0101_0101
         card[len(self._buckets.card) + MEMBER :: LINE] = FREE
         self._buckets = self._buckets._replace(granule=granule, card=card)
 
 
-def aligned_lines(lines: int) -> npt.NDArray[np.uint64]:
-    """Zeros that begin where a cache line does, so that nothing touches two."""
-    room = np.zeros((lines + 1) * LINE, np.uint64)
-    start = -(room.ctypes.data // room.itemsize) % LINE
-    return room[start : start + lines * LINE]
+def aligned(words: int) -> npt.NDArray[np.uint64]:
+    """Zeros that begin where a pair of cache lines does, so that nothing touches one too many."""
+    room = np.zeros(words + 2 * LINE, np.uint64)
+    start = -(room.ctypes.data // room.itemsize) % (2 * LINE)
+    return room[start : start + words]

@@ -19,6 +19,7 @@ from stentor.index.mo_tree.layout import (
     FREE,
     GRANULE,
     GRANULE_DIMENSIONS,
+    GRANULE_WORDS,
     LINE,
     NEEDED,
     SIGNATURE,
@@ -46,18 +47,19 @@ def search_subscriptions(
     dimensions: Dimensions,
     cells: Cells,
     events: EventColumns,
+    order: Int64,
     query: Query,
     found_event: Int64,
     found_alternative: Int64,
 ) -> int:
     """The number of candidates of *events*; those that do not fit into *found_…* are only counted.
 
-    Paper: Algorithm 2.
+    In *order*: neighbours look into the same buckets. Paper: Algorithm 2.
     """
     found = 0
     levels = len(cells.level_start) - 1
     each = cells.level_start[levels]
-    for event in range(len(events.until)):
+    for event in order:
         bound_event(events, event, dimensions, query)
         for layer in range(len(query.ranges)):
             first, last = query.first[layer * levels :], query.last[layer * levels :]
@@ -69,7 +71,7 @@ def search_subscriptions(
                 query.ranges[layer] = 1
                 first[0] = last[0] = each - 1
         steps_of_bounds(dimensions, query, query.low, query.high)
-        query.word[2 * GRANULE_DIMENSIONS + SIGNATURE] = ~event_signature(
+        query.word[GRANULE_WORDS + SIGNATURE] = ~event_signature(
             events, event, dimensions.first_of
         )
         ask(query)
@@ -115,7 +117,7 @@ def search_events(
                 first = each - 1
             query.first[layer * levels], query.last[layer * levels] = first, last
         steps_of_bounds(dimensions, query, query.low, query.high)
-        query.word[2 * GRANULE_DIMENSIONS + SIGNATURE] = alternative_signature(
+        query.word[GRANULE_WORDS + SIGNATURE] = alternative_signature(
             columns, alternative, dimensions.first_of
         )
         ask(query)
@@ -140,7 +142,7 @@ def ask(query: Query) -> None:
     for dimension in range(GRANULE_DIMENSIONS):
         word[2 * dimension] = np.uint64(query.high[dimension]) * _EACH_BYTE | _TOP_BITS
         word[2 * dimension + 1] = np.uint64(query.low[dimension]) * _EACH_BYTE
-    card = word[2 * GRANULE_DIMENSIONS :]
+    card = word[GRANULE_WORDS :]
     pack(query.high, card[CARD_LOW : CARD_LOW + 3])
     pack(query.low, card[CARD_HIGH : CARD_HIGH + 3])
     for place in range(CARD_LOW, CARD_LOW + 3):
@@ -269,21 +271,17 @@ def compare(
 
     Eight at a time by the granules, then one at a time by the cards.
     """
-    low0, low1, low2, low3 = word[1], word[3], word[5], word[7]
-    high0, high1, high2, high3 = word[0], word[2], word[4], word[6]
-    asked = word[2 * GRANULE_DIMENSIONS :]
+    asked = word[GRANULE_WORDS:]
     first, last = start // GRANULE, (stop - 1) // GRANULE
     for number in range(first, last + 1):
-        line = buckets.granule[number * LINE : (number + 1) * LINE]
-        fits = (high0 - line[0]) & ((line[1] | _TOP_BITS) - low0)
-        fits &= (high1 - line[2]) & ((line[3] | _TOP_BITS) - low1)
-        fits &= (high2 - line[4]) & ((line[5] | _TOP_BITS) - low2)
-        fits &= (high3 - line[6]) & ((line[7] | _TOP_BITS) - low3)
-        fits &= _TOP_BITS
+        line = buckets.granule[number * GRANULE_WORDS : (number + 1) * GRANULE_WORDS]
+        fits = four_fit(line, word)
         if number == first:
             fits &= _ALL_BITS << np.uint64(8 * (start % GRANULE))
         if number == last:
             fits &= _ALL_BITS >> np.uint64(8 * (GRANULE - 1 - (stop - 1) % GRANULE))
+        if fits != _NONE:  # the other half of the dimensions is in the next cache line
+            fits &= four_fit(line[LINE:], word[LINE:])
         while fits != _NONE:
             lowest = fits & (~fits + _ONE)
             fits ^= lowest
@@ -297,6 +295,16 @@ def compare(
                         found_member[found] = member
                     found += 1
     return found
+
+
+@kernel_inline
+def four_fit(line: UInt64, word: UInt64) -> np.uint64:
+    """The top bit of the byte of each item whose steps meet those of *word* in four dimensions."""
+    fits = (word[0] - line[0]) & ((line[1] | _TOP_BITS) - word[1])
+    fits &= (word[2] - line[2]) & ((line[3] | _TOP_BITS) - word[3])
+    fits &= (word[4] - line[4]) & ((line[5] | _TOP_BITS) - word[5])
+    fits &= (word[6] - line[6]) & ((line[7] | _TOP_BITS) - word[7])
+    return fits & _TOP_BITS
 
 
 @kernel_inline

@@ -20,7 +20,7 @@ class Settings:
     layers: int = 2  # H: indexing attributes, at most
     levels: int = 6  # L: of cells for intervals in each layer
     growth: str = HALVING  # cells from the top level down: 1, 2, 3, … or 1, 3, 7, …
-    stabbed: float = 12.0  # η: cells of a layer that an event's value stabs, on average
+    stabbed: float = math.inf  # η: cells of a layer that a value stabs on average, at most
     event_cells: int = 65  # of a layer, for values; the null cell is one of them
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ from stentor.index.mo_tree.layout import (
     FREE,
     GRANULE,
     GRANULE_DIMENSIONS,
+    GRANULE_WORDS,
     ITEMS,
     LAST_STEP,
     LINE,
@@ -178,7 +179,7 @@ def pack(steps: np.ndarray, words: UInt64) -> None:
 @kernel_inline
 def put_byte(granule: UInt64, slot: int, word: int, value: int) -> None:
     """Set the byte of *slot* in one word of its granule."""
-    at = slot // GRANULE * LINE + word
+    at = slot // GRANULE * GRANULE_WORDS + word
     shift = np.uint64(8 * (slot % GRANULE))
     granule[at] = granule[at] & ~(_BYTE << shift) | np.uint64(value) << shift
 
@@ -187,9 +188,10 @@ def put_byte(granule: UInt64, slot: int, word: int, value: int) -> None:
 def copy_item(buckets: Buckets, slot: int, to: int) -> None:
     """Copy what is in *slot* over what is in *to*."""
     shift = np.uint64(8 * (slot % GRANULE))
-    for word in range(LINE):
-        value = buckets.granule[slot // GRANULE * LINE + word] >> shift & _BYTE
+    for word in range(GRANULE_WORDS):
+        value = buckets.granule[slot // GRANULE * GRANULE_WORDS + word] >> shift & _BYTE
         put_byte(buckets.granule, to, word, value)
+    for word in range(LINE):
         buckets.card[to * LINE + word] = buckets.card[slot * LINE + word]
 
 
