@@ -39,6 +39,10 @@ SUBJECTS: Final = {
     "start": Subject(
         "import, and the first publish with warm and with cold kernels", "stentor.bench.start"
     ),
+    "mo-tree": Subject(
+        "the MO-Tree: event and subscription matching, maintenance, beside both scans",
+        "stentor.bench.mo_tree",
+    ),
     "spark": Subject(
         "the Spark pipeline: events a second, micro-batches, workers; Spark SQL alone beside it",
         "stentor.bench.spark",

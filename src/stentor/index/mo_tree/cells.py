@@ -23,19 +23,19 @@ def cut(counts: Sequence[int], widths: Sequence[Sequence[float]], event_cells: i
     Neighbours of a level are (1 − width) / (count − 1) apart, so that they overlap by
     (count · width − 1) / (count − 1): Lemma 1.
     """
-    low, high, step = [], [], []
+    low, high, rate = [], [], []
     for layer in widths:
         for count, width in zip(counts, layer, strict=True):
             apart = (1.0 - width) / (count - 1) if count > 1 else 0.0
             lows = np.arange(count) * apart
-            step.append(apart)
+            rate.append(1.0 / apart if apart > 0.0 else 0.0)
             low.append(lows)
             high.append(np.append(lows[:-1] + width, BEYOND))
     return all_read_only(
         Cells(
             level_start=np.cumsum([0, *counts]),
             width=np.array(widths, np.float64).reshape(-1),
-            step=np.array(step, np.float64),
+            rate=np.array(rate, np.float64),
             low=np.concatenate([np.zeros(0), *low]),
             high=np.concatenate([np.zeros(0), *high]),
             event_cells=np.array([event_cells]),
@@ -63,13 +63,11 @@ def interval_cell(cells: Cells, layer: int, low: float, high: float) -> int:
     for level in range(levels):
         start = cells.level_start[level]
         last = cells.level_start[level + 1] - 1 - start
-        step, width = cells.step[layer * levels + level], cells.width[layer * levels + level]
+        rate, width = cells.rate[layer * levels + level], cells.width[layer * levels + level]
         if high - low > width + ROUNDING:
             continue
         # Cells of a level are equally wide, so if one of them contains it, the nearest does.
-        nearest = 0
-        if step > 0.0:
-            nearest = min(last, max(0, int(((low + high) - width) / (2.0 * step) + 0.5)))
+        nearest = min(last, max(0, int(0.5 * (low + high - width) * rate + 0.5)))
         chosen, distance = -1, BEYOND
         for cell in range(max(0, nearest - 1), min(last, nearest + 1) + 1):
             here = first_cell + start + cell
@@ -99,10 +97,10 @@ def stabbed_cells(
         lows = cells.low[first_cell + start : first_cell + start + count]
         highs = cells.high[first_cell + start : first_cell + start + count]
         one, other = 0, count - 1
-        step = cells.step[layer * levels + level]
-        if step > 0.0:  # a guess, which rounding may have put one off
-            one = max(0, int((low - cells.width[layer * levels + level]) / step) - 1)
-            other = min(count - 1, int(high / step) + 1)
+        rate = cells.rate[layer * levels + level]
+        if rate > 0.0:  # a guess, which rounding may have put one off
+            one = max(0, int((low - cells.width[layer * levels + level]) * rate) - 1)
+            other = min(count - 1, int(high * rate) + 1)
         while one < count and highs[one] <= low:
             one += 1
         while other >= 0 and lows[other] > high:

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from stentor._jit import kernel, kernel_inline, kernel_part
+from stentor._prefetch import prefetch
 from stentor.encoding.columns import (
     BOX,
     MISSING,
@@ -42,6 +43,11 @@ from stentor.index.signature import alternative_signature, event_signature
 
 _STEPS = LAST_STEP - FIRST_STEP + 1
 
+#: How many items ahead memory is asked for.
+AHEAD = 4
+#: About how many predicates an alternative has, so that their bounds take two cache lines.
+MANY = 8
+
 
 @kernel
 def draft_alternatives(
@@ -55,9 +61,13 @@ def draft_alternatives(
     """Fill *drafts* for each of *alternatives*."""
     each = cells.level_start[len(cells.level_start) - 1]
     for place in range(len(alternatives)):
-        bound_alternative(columns, alternatives[place], dimensions, scratch)
+        if place + 2 * AHEAD < len(alternatives):
+            prefetch(columns.predicate_start, alternatives[place + 2 * AHEAD])
+            call_for(columns, columns.predicate_start[alternatives[place + AHEAD]])
         row = place * MOST_DIMENSIONS
-        steps_of_bounds(
+        bound_alternative(
+            columns,
+            alternatives[place],
             dimensions,
             scratch,
             drafts.low[row : row + MOST_DIMENSIONS],
@@ -94,8 +104,9 @@ def draft_events(
     each = cells.event_cells[0]
     for place in range(len(rows)):
         row = place * MOST_DIMENSIONS
-        bound_event(events, rows[place], dimensions, scratch)
-        steps_of_bounds(
+        bound_event(
+            events,
+            rows[place],
             dimensions,
             scratch,
             drafts.low[row : row + MOST_DIMENSIONS],
@@ -115,17 +126,40 @@ def draft_events(
         drafts.until[place] = events.until[rows[place]]
 
 
+@kernel_inline
+def call_for(columns: SubscriptionColumns, predicate: int) -> None:
+    """Have what is asked of *predicate* and those after it brought near."""
+    prefetch(columns.kind, predicate)
+    prefetch(columns.attribute, predicate)
+    prefetch(columns.operand_start, predicate)
+    prefetch(columns.operand_stop, predicate)
+    prefetch(columns.low, predicate)
+    prefetch(columns.high, predicate)
+    second = min(predicate + MANY, len(columns.kind) - 1)
+    prefetch(columns.low, second)
+    prefetch(columns.high, second)
+
+
 @kernel_part
 def bound_alternative(
-    columns: SubscriptionColumns, alternative: int, dimensions: Dimensions, scratch: Query
+    columns: SubscriptionColumns,
+    alternative: int,
+    dimensions: Dimensions,
+    scratch: Query,
+    low: UInt8,
+    high: UInt8,
 ) -> None:
-    """What *alternative* asks of each dimension: bounds, and whether the attribute must be there.
+    """The steps *low* … *high* that *alternative* accepts in each dimension.
 
-    Bounds that contradict each other come out as they are, low above high.
+    Of dimensions with a layer also the bounds themselves, and whether the attribute must be there.
+    Bounds that contradict each other come out as they are, low above high: nothing can match.
     """
-    for dimension in range(len(dimensions.attribute)):
-        scratch.bound_low[dimension], scratch.bound_high[dimension] = -math.inf, math.inf
-        scratch.need[dimension] = ANYTHING
+    layers = len(scratch.ranges)
+    for layer in range(layers):
+        scratch.bound_low[layer], scratch.bound_high[layer] = -math.inf, math.inf
+        scratch.need[layer] = ANYTHING
+    for dimension in range(MOST_DIMENSIONS):
+        low[dimension], high[dimension] = NULL_STEP, LAST_STEP
     attributes = len(dimensions.first_of)
     for predicate in range(
         columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
@@ -135,43 +169,61 @@ def bound_alternative(
         if 0 <= attribute < attributes:
             dimension = dimensions.first_of[attribute]
         while dimension != NO_DIMENSION:
-            kind = columns.kind[predicate]
-            scratch.need[dimension] = UNWANTED if kind == MISSING else NEEDED
-            if kind < NEGATED:
-                narrow(columns, predicate, dimensions.axis[dimension], dimension, scratch)
+            if columns.kind[predicate] == MISSING:
+                low[dimension] = high[dimension] = NULL_STEP
+                if dimension < layers:
+                    scratch.need[dimension] = UNWANTED
+            else:
+                one, other = bounds_of(columns, predicate, dimensions.axis[dimension])
+                if dimension < layers:
+                    scratch.need[dimension] = NEEDED
+                    scratch.bound_low[dimension] = max(scratch.bound_low[dimension], one)
+                    scratch.bound_high[dimension] = min(scratch.bound_high[dimension], other)
+                low_step = step_of(position(dimensions, dimension, one))
+                high_step = step_of(position(dimensions, dimension, other))
+                low[dimension] = max(low[dimension], low_step)
+                high[dimension] = min(high[dimension], high_step)
             dimension = dimensions.next_of[dimension]
 
 
 @kernel_inline
-def narrow(
-    columns: SubscriptionColumns, predicate: int, axis: int, dimension: int, scratch: Query
-) -> None:
-    """Intersect the bounds of *dimension* with those of *predicate*."""
-    low, high = columns.low[predicate], columns.high[predicate]
-    if columns.kind[predicate] >= BOX:
-        if axis == VALUE:
-            return
+def bounds_of(columns: SubscriptionColumns, predicate: int, axis: int) -> tuple[float, float]:
+    """Between what an event's value must be along *axis* for *predicate* to hold."""
+    kind = columns.kind[predicate]
+    if kind >= BOX:
+        if kind >= NEGATED or axis == VALUE:
+            return -math.inf, math.inf
         pair = columns.operand_start[predicate] + (axis == Y)
         low, high = columns.pair_low[pair], columns.pair_high[pair]
-        if not low <= high:  # across 180°, or around nobody knows where
-            return
-    elif axis == X:  # of a range, the low end: it must not exceed the bounds
+        if low <= high:
+            return low, high
+        return -math.inf, math.inf  # across 180°, or around nobody knows where
+    low, high = columns.low[predicate], columns.high[predicate]
+    if axis == X:  # of a range the low end: it must not exceed the bounds
         low = -math.inf
     elif axis == Y:
         high = math.inf
-    if low > scratch.bound_low[dimension]:
-        scratch.bound_low[dimension] = low
-    if high < scratch.bound_high[dimension]:
-        scratch.bound_high[dimension] = high
+    return low, high
 
 
 @kernel_part
 def bound_event(
-    events: EventColumns, event: int, dimensions: Dimensions, scratch: Query
+    events: EventColumns,
+    event: int,
+    dimensions: Dimensions,
+    scratch: Query,
+    low: UInt8,
+    high: UInt8,
 ) -> None:
-    """What *event* has in each dimension: its value, the ends of its range, or nothing."""
-    for dimension in range(len(dimensions.attribute)):
-        scratch.need[dimension] = UNWANTED
+    """The steps *low* … *high* that *event* has in each dimension, a null step where it has none.
+
+    Of dimensions with a layer also the values themselves, and whether there is one.
+    """
+    layers = len(scratch.ranges)
+    for layer in range(layers):
+        scratch.need[layer] = UNWANTED
+    for dimension in range(MOST_DIMENSIONS):
+        low[dimension] = high[dimension] = NULL_STEP
     attributes = len(dimensions.first_of)
     for value in range(events.value_start[event], events.value_start[event + 1]):
         attribute = events.attribute[value]
@@ -180,26 +232,14 @@ def bound_event(
             dimension = dimensions.first_of[attribute]
         while dimension != NO_DIMENSION:
             axis = dimensions.axis[dimension]
-            scratch.need[dimension] = NEEDED
-            scratch.bound_low[dimension] = events.high[value] if axis == Y else events.low[value]
-            scratch.bound_high[dimension] = events.low[value] if axis == X else events.high[value]
+            one = events.high[value] if axis == Y else events.low[value]
+            other = events.low[value] if axis == X else events.high[value]
+            if dimension < layers:
+                scratch.need[dimension] = NEEDED
+                scratch.bound_low[dimension], scratch.bound_high[dimension] = one, other
+            low[dimension] = step_of(position(dimensions, dimension, one))
+            high[dimension] = step_of(position(dimensions, dimension, other))
             dimension = dimensions.next_of[dimension]
-
-
-@kernel_part
-def steps_of_bounds(dimensions: Dimensions, scratch: Query, low: UInt8, high: UInt8) -> None:
-    """The bounds of *scratch* as steps; dimensions that are not there accept everything."""
-    for dimension in range(MOST_DIMENSIONS):
-        low[dimension], high[dimension] = NULL_STEP, LAST_STEP
-    for dimension in range(len(dimensions.attribute)):
-        need = scratch.need[dimension]
-        if need == UNWANTED:
-            high[dimension] = NULL_STEP
-        elif need == NEEDED:
-            one = step_of(position(dimensions, dimension, scratch.bound_low[dimension]))
-            other = step_of(position(dimensions, dimension, scratch.bound_high[dimension]))
-            low[dimension] = one if one <= other else FIRST_STEP
-            high[dimension] = other if one <= other else LAST_STEP
 
 
 @kernel_inline

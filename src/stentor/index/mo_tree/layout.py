@@ -57,7 +57,7 @@ class Cells(NamedTuple):
 
     level_start: Int64  # (levels + 1,) the same in all layers
     width: Float64  # (layers × levels,)
-    step: Float64  # (layers × levels,) from one cell to the next, 0 where there is one only
+    rate: Float64  # (layers × levels,) one over the step from cell to cell, 0 where there is none
     low: Float64  # (layers × cells,)
     high: Float64  # (layers × cells,) beyond 1 where the cell is a level's last
     event_cells: Int64  # (1,) of each layer, for values; the last is for events without one
@@ -105,9 +105,9 @@ class Query(NamedTuple):
     high: UInt8  # (MOST_DIMENSIONS,)
     word: UInt64  # (GRANULE_WORDS + LINE,) the same as words, to be compared with granules and cards
     prefix: Int64  # (2 × …,) paths through the layers but the last
-    bound_low: Float64  # (MOST_DIMENSIONS,) hulls before they are steps
-    bound_high: Float64  # (MOST_DIMENSIONS,)
-    need: UInt8  # (MOST_DIMENSIONS,) ANYTHING, PRESENT or ABSENT
+    bound_low: Float64  # (layers,) bounds, or values
+    bound_high: Float64  # (layers,)
+    need: UInt8  # (layers,) ANYTHING, NEEDED or UNWANTED
     visits: Int64  # (2,) buckets and slots looked at, added up
 
 
@@ -126,8 +126,8 @@ def query_for(layers: int, cells: int, levels: int) -> Query:
         high=np.zeros(MOST_DIMENSIONS, np.uint8),
         word=np.zeros(GRANULE_WORDS + LINE, np.uint64),
         prefix=np.empty(2 * paths, np.int64),
-        bound_low=np.empty(MOST_DIMENSIONS),
-        bound_high=np.empty(MOST_DIMENSIONS),
-        need=np.zeros(MOST_DIMENSIONS, np.uint8),
+        bound_low=np.empty(layers),
+        bound_high=np.empty(layers),
+        need=np.zeros(layers, np.uint8),
         visits=np.zeros(2, np.int64),
     )

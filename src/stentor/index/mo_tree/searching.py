@@ -11,7 +11,7 @@ import numpy as np
 from stentor._jit import kernel, kernel_inline, kernel_part
 from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns, UInt64
 from stentor.index.mo_tree.cells import position, stabbed_cells, value_cell
-from stentor.index.mo_tree.drafting import bound_alternative, bound_event, steps_of_bounds
+from stentor.index.mo_tree.drafting import bound_alternative, bound_event
 from stentor.index.mo_tree.layout import (
     ANYTHING,
     CARD_HIGH,
@@ -60,7 +60,7 @@ def search_subscriptions(
     levels = len(cells.level_start) - 1
     each = cells.level_start[levels]
     for event in order:
-        bound_event(events, event, dimensions, query)
+        bound_event(events, event, dimensions, query, query.low, query.high)
         for layer in range(len(query.ranges)):
             first, last = query.first[layer * levels :], query.last[layer * levels :]
             if query.need[layer] == NEEDED:
@@ -70,7 +70,6 @@ def search_subscriptions(
             else:
                 query.ranges[layer] = 1
                 first[0] = last[0] = each - 1
-        steps_of_bounds(dimensions, query, query.low, query.high)
         query.word[GRANULE_WORDS + SIGNATURE] = ~event_signature(
             events, event, dimensions.first_of
         )
@@ -103,7 +102,7 @@ def search_events(
     levels = len(cells.level_start) - 1
     each = cells.event_cells[0]
     for alternative in range(len(columns.predicate_start) - 1):
-        bound_alternative(columns, alternative, dimensions, query)
+        bound_alternative(columns, alternative, dimensions, query, query.low, query.high)
         for layer in range(len(query.ranges)):
             query.ranges[layer] = 1
             first, last = 0, each - 1  # all cells, that of no value too
@@ -116,7 +115,6 @@ def search_events(
             elif query.need[layer] != ANYTHING:
                 first = each - 1
             query.first[layer * levels], query.last[layer * levels] = first, last
-        steps_of_bounds(dimensions, query, query.low, query.high)
         query.word[GRANULE_WORDS + SIGNATURE] = alternative_signature(
             columns, alternative, dimensions.first_of
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from stentor._jit import kernel, kernel_inline, kernel_part
+from stentor._prefetch import prefetch
 from stentor.encoding.columns import Int32, Int64, UInt64
 from stentor.index.mo_tree.layout import (
     CARD_DIMENSIONS,
@@ -35,6 +36,8 @@ from stentor.model.time import NEVER
 
 #: Slots that a bucket has at least, once it has moved.
 LEAST_ROOM = 4
+#: How many items ahead memory is asked for.
+AHEAD = 8
 
 _HALF = np.uint64(32)
 _FREE = np.uint64(FREE)
@@ -49,6 +52,12 @@ def store(buckets: Buckets, drafts: Drafts, members: Int64, slot_of: Int32, star
     stored already changes its place, or in the same bucket only its card.
     """
     for place in range(start, len(members)):
+        if place + 2 * AHEAD < len(members):
+            prefetch(buckets.start, drafts.bucket[place + 2 * AHEAD])
+            prefetch(buckets.used, drafts.bucket[place + 2 * AHEAD])
+            prefetch(buckets.room, drafts.bucket[place + 2 * AHEAD])
+            prefetch(slot_of, members[place + 2 * AHEAD])
+            call_for(buckets, drafts.bucket[place + AHEAD], slot_of[members[place + AHEAD]])
         member, bucket = members[place], drafts.bucket[place]
         slot = slot_of[member]
         if slot == NO_SLOT or bucket_at(buckets.card, slot) != bucket:
@@ -66,6 +75,18 @@ def store(buckets: Buckets, drafts: Drafts, members: Int64, slot_of: Int32, star
         if len(buckets.soonest) > 0 and drafts.until[place] < buckets.soonest[bucket]:
             buckets.soonest[bucket] = drafts.until[place]
     return len(members)
+
+
+@kernel_inline
+def call_for(buckets: Buckets, bucket: int, slot: int) -> None:
+    """Have the next free slot of *bucket*, and *slot* where it is one, brought near."""
+    last = len(buckets.card) // LINE - 1
+    free = min(last, buckets.start[bucket] + buckets.used[bucket])
+    prefetch(buckets.card, free * LINE)
+    prefetch(buckets.granule, free // GRANULE * GRANULE_WORDS)
+    prefetch(buckets.granule, free // GRANULE * GRANULE_WORDS + LINE)
+    if slot != NO_SLOT:
+        prefetch(buckets.card, slot * LINE)
 
 
 @kernel
