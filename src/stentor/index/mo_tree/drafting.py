@@ -132,7 +132,6 @@ def call_for(columns: SubscriptionColumns, predicate: int) -> None:
     prefetch(columns.kind, predicate)
     prefetch(columns.attribute, predicate)
     prefetch(columns.operand_start, predicate)
-    prefetch(columns.operand_stop, predicate)
     prefetch(columns.low, predicate)
     prefetch(columns.high, predicate)
     second = min(predicate + MANY, len(columns.kind) - 1)
