@@ -10,7 +10,18 @@ import pytest
 from rich.console import Console
 
 from stentor import bench
-from stentor.bench import BenchOptions, BenchResult, Row, Table, Unit, encoding, scan, spark, start
+from stentor.bench import (
+    BenchOptions,
+    BenchResult,
+    Row,
+    Table,
+    Unit,
+    encoding,
+    mo_tree,
+    scan,
+    spark,
+    start,
+)
 from stentor.bench.measure import Case, measure, stopwatch
 from stentor.bench.report import show
 from stentor.encoding.columns import MatchPairs
@@ -176,6 +187,7 @@ def test_every_subject_can_be_imported():
         "scan": scan.tables,
         "encoding": encoding.tables,
         "start": start.tables,
+        "mo-tree": mo_tree.tables,
         "spark": spark.tables,
     }
 

@@ -112,7 +112,9 @@ def test_real_places_are_taken_where_they_are_given(tmp_path):
     subscriptions, events = recipe.subscriptions(COUNT), recipe.events(COUNT)
     assert places.space.west > -123
     for drawn in (subscriptions, events):
-        assert ((drawn.x >= places.space.west - 0.001) & (drawn.x <= places.space.east + 0.001)).all()
+        assert (
+            (drawn.x >= places.space.west - 0.001) & (drawn.x <= places.space.east + 0.001)
+        ).all()
     assert_equal(subscriptions.columns(), encoded(subscriptions.texts(), recipe.schema))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -12,20 +13,24 @@ from numba.extending import intrinsic
 
 _READ, _KEEP, _DATA = 0, 3, 1  # to be read, kept in all caches, no instructions
 
+_TOOLS: Any = cgutils  # it has no types
+_CONFIG: Any = numba.config  # its attributes are made at run time
 
-def prefetch(array: npt.NDArray[Any], place: int) -> None:
-    """Have the cache line of *array* at *place*, which must lie in it, brought near."""
+
+def _nothing(array: npt.NDArray[Any], place: int) -> None:
+    """What is left of it in plain Python."""
 
 
-def _prefetch(context: Any, array: Any, place: Any) -> Any:
+def _compiled(context: Any, array: Any, place: Any) -> Any:
+    """The types of a call, and what writes it in the compiler's language."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = signature.args[0]
-        data = context.make_array(kind)(context, builder, arguments[0]).data
-        address = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), _TOOLS.voidptr_t)
         flag = ir.IntType(32)
-        function = cgutils.get_or_insert_function(
+        function = _TOOLS.get_or_insert_function(
             builder.module,
-            ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag]),
+            ir.FunctionType(ir.VoidType(), [_TOOLS.voidptr_t, flag, flag, flag]),
             "llvm.prefetch.p0i8",
         )
         builder.call(function, [address, *(flag(one) for one in (_READ, _KEEP, _DATA))])
@@ -34,5 +39,7 @@ def _prefetch(context: Any, array: Any, place: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
-if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-    prefetch = intrinsic(_prefetch)  # noqa: F811
+_INTRINSIC: Any = intrinsic(_compiled)
+
+#: Have the cache line of an array at a place, which must lie in it, brought near.
+prefetch: Callable[[npt.NDArray[Any], int], None] = _nothing if _CONFIG.DISABLE_JIT else _INTRINSIC

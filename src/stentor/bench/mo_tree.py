@@ -92,9 +92,7 @@ def _event_matching(
     return matching_table(workload, contenders, options)
 
 
-def _subscription_matching(
-    recipe: Intervals, city: str, size: int, options: BenchOptions
-) -> Table:
+def _subscription_matching(recipe: Intervals, city: str, size: int, options: BenchOptions) -> Table:
     """Late subscribers against live events; the row scan verifies each event."""
     title = "Subscription matching"
     options.progress(f"{title}: drawing {size:,} live events")

@@ -9,7 +9,6 @@ from stentor._prefetch import prefetch
 from stentor.encoding.circles import write_circle
 from stentor.encoding.columns import HERE, KIND_MASK, Float64, Int32, Int64, UInt8
 
-
 #: How many rows ahead memory is asked for, at each step from rows to predicates.
 AHEAD = 4
 

@@ -59,7 +59,7 @@ def alternative_signature(
         columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
     ):
         kind, attribute = columns.kind[predicate], columns.attribute[predicate]
-        if kind == ONE_OF or kind == TERMS:
+        if kind in (ONE_OF, TERMS):
             start, stop = columns.operand_start[predicate], columns.operand_stop[predicate]
             if kind == ONE_OF and stop - start == 1:
                 signature |= bits_of(columns.string_hash[start] ^ attribute_hash(attribute))

@@ -49,7 +49,7 @@ def position(dimensions: Dimensions, dimension: int, value: float) -> float:
     at = (value - dimensions.low[dimension]) * dimensions.scale[dimension]
     if at >= 1.0:
         return 1.0
-    return at if at > 0.0 else 0.0
+    return float(at) if at > 0.0 else 0.0
 
 
 @kernel
@@ -115,4 +115,4 @@ def stabbed_cells(
 def value_cell(cells: Cells, at: float) -> int:
     """The disjoint cell that holds the position *at*. Paper: section 4.3.1."""
     values = cells.event_cells[0] - 1
-    return min(int(at * values), values - 1)
+    return int(min(int(at * values), values - 1))

@@ -40,9 +40,7 @@ from stentor.index.mo_tree.tree import Tree
 def check_subscriptions(tree: Tree, columns: SubscriptionColumns, alternatives: Int64) -> None:
     """Assert that *alternatives* are in the buckets of *tree*, each in the one that is its own."""
     drafts = drafts_for(len(alternatives), ending=False)
-    draft_alternatives(
-        columns, alternatives, tree.dimensions, tree.cells, tree.query(), drafts
-    )
+    draft_alternatives(columns, alternatives, tree.dimensions, tree.cells, tree.query(), drafts)
     for place, alternative in enumerate(alternatives.tolist()):
         bucket = 0
         for layer in range(tree.layers):
@@ -105,7 +103,8 @@ def _stored(
     bytes_of = granule.view(np.uint8).reshape(-1, GRANULE_WORDS, GRANULE)
     first = bytes_of[slots // GRANULE, :, slots % GRANULE]
     rest = [
-        np.ascontiguousarray(card[slots, at : at + 3]).view(np.uint8) for at in (CARD_LOW, CARD_HIGH)
+        np.ascontiguousarray(card[slots, at : at + 3]).view(np.uint8)
+        for at in (CARD_LOW, CARD_HIGH)
     ]
     return (
         np.concatenate([first[:, ::2], rest[0]], axis=1),
@@ -179,6 +178,8 @@ def _value_cells(
         if events.attribute[value] == tree.dimensions.attribute[layer]:
             low, high = float(events.low[value]), float(events.high[value])
             ends = {VALUE: (low, high), X: (low, low), Y: (high, high)}[axis]
-            one, other = (min(int(_position(tree, layer, end) * values), values - 1) for end in ends)
+            one, other = (
+                min(int(_position(tree, layer, end) * values), values - 1) for end in ends
+            )
             return one, other
     return values, values

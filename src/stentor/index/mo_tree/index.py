@@ -18,7 +18,7 @@ from stentor.encoding.columns import (
 from stentor.encoding.ragged import children, events_between
 from stentor.errors import FolderError
 from stentor.index.bundles import bundle_of, with_prefix
-from stentor.index.mo_tree.attributes import Candidate, choose_attributes
+from stentor.index.mo_tree.attributes import choose_attributes
 from stentor.index.mo_tree.backwards import match_live
 from stentor.index.mo_tree.check import check_events, check_subscriptions
 from stentor.index.mo_tree.layout import Cells, Dimensions, Query
@@ -49,7 +49,7 @@ class MoTree(Structure):
 
     def __init__(self) -> None:
         super().__init__()
-        self._candidates: list[Candidate] = []
+        self._layers: list[dict[str, Any]] = []  # what speaks for the attribute of each
         self._tree = Tree.planned([], self.settings)
         self._chosen_for = (0, 0)  # alternatives, events
         self._widest = Widest()
@@ -152,8 +152,12 @@ class MoTree(Structure):
         """Choose attributes and cells anew, and file everything under them."""
         columns, standing = self.subscriptions.columns, self._standing_alternatives()
         history = self.live.columns if self.history is None else self.history
-        self._candidates = choose_attributes(columns, standing, history)
-        self._tree = Tree.planned(self._candidates, self.settings)
+        candidates = choose_attributes(columns, standing, history)
+        self._tree = Tree.planned(candidates, self.settings)
+        self._layers = [
+            {**one.explained(), "widths": self._tree.widths(layer)}
+            for layer, one in enumerate(candidates[: self._tree.layers])
+        ]
         self._chosen_for = len(columns.predicate_start) - 1, self.live.count
         self._hand = 0
         self._tree.build_subscriptions(columns, standing)
@@ -189,13 +193,14 @@ class MoTree(Structure):
             **with_prefix("cells", tree.cells),
             **{f"buckets.{name}": array for name, array in tree.subscriptions.arrays().items()},
         }
-        write_arrays(folder, arrays, kind=self.name, meta={"layers": tree.layers})
+        write_arrays(folder, arrays, kind=self.name, meta={"layers": self._layers})
 
     def _opened(self, folder: Path) -> None:
         arrays, meta = read_arrays(folder, kind=self.name)
         dimensions = bundle_of(Dimensions, "dimensions", arrays)
         cells = bundle_of(Cells, "cells", arrays)
-        self._tree = Tree(dimensions, cells, meta["layers"])
+        self._layers = meta["layers"]
+        self._tree = Tree(dimensions, cells, len(self._layers))
         buckets = {
             name.removeprefix("buckets."): array
             for name, array in arrays.items()
@@ -222,10 +227,7 @@ class MoTree(Structure):
             "occupied buckets": int(np.count_nonzero(used)),
             "largest bucket": int(used.max(initial=0)),
             "event buckets": len(tree.events.buckets.used),
-            "layers": [
-                {**one.explained(), "widths": tree.widths(layer)}
-                for layer, one in enumerate(self._candidates[: tree.layers])
-            ],
+            "layers": self._layers,
         }
 
     def effort(self, events: EventColumns) -> dict[str, float]:

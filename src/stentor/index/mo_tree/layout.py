@@ -51,8 +51,8 @@ class Dimensions(NamedTuple):
 class Cells(NamedTuple):
     """How each layer is cut: levels of overlapping cells for intervals, disjoint ones for values.
 
-    Cell j of a level holds low[j] ≤ u < high[j]; the last of a level also holds u = 1. The cells of
-    a layer are numbered level by level, those of the bottom first; the last one is the whole domain.
+    Cell j of a level holds low[j] ≤ u < high[j]; the last of a level also holds u = 1. The cells
+    of a layer are numbered level by level, those of the bottom first; the last is the whole domain.
     """
 
     level_start: Int64  # (levels + 1,) the same in all layers
@@ -103,7 +103,9 @@ class Query(NamedTuple):
     last: Int64  # (layers × levels,)
     low: UInt8  # (MOST_DIMENSIONS,) steps
     high: UInt8  # (MOST_DIMENSIONS,)
-    word: UInt64  # (GRANULE_WORDS + LINE,) the same as words, to be compared with granules and cards
+    word: (
+        UInt64  # (GRANULE_WORDS + LINE,) the same as words, to be compared with granules and cards
+    )
     prefix: Int64  # (2 × …,) paths through the layers but the last
     bound_low: Float64  # (layers,) bounds, or values
     bound_high: Float64  # (layers,)

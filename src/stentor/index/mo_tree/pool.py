@@ -58,6 +58,7 @@ class Pool:
         )
         self._buckets.tally[END] = end
         self._slot_of = GrowingArray(np.int32)
+        self._mapped_slots: npt.NDArray[np.int32] | None = None
         self._reserve(end)
 
     @property
@@ -73,6 +74,8 @@ class Pool:
     @property
     def slot_of(self) -> npt.NDArray[np.int32]:
         """The slot of each member, or NO_SLOT; to be changed in place."""
+        if self._mapped_slots is not None:
+            return self._mapped_slots
         view: npt.NDArray[np.int32] = self._slot_of.writable
         return view
 
@@ -131,14 +134,14 @@ class Pool:
             granule=self._buckets.granule[: slots // GRANULE * GRANULE_WORDS],
             card=self._buckets.card[: slots * LINE],
         )
-        return {**trimmed._asdict(), "slot_of": self._slot_of.view}
+        return {**trimmed._asdict(), "slot_of": read_only(self.slot_of)}
 
     @classmethod
     def over(cls, arrays: dict[str, npt.NDArray[Any]]) -> Self:
-        """Read-only buckets over *arrays*, of which nothing but the slots of members is copied."""
+        """Read-only buckets over *arrays*, of which nothing is copied."""
         pool = cls(np.zeros(0, np.int64), ending=False)
         pool._buckets = Buckets(*(np.asarray(arrays[name]) for name in Buckets._fields))
-        pool._slot_of.extend(arrays["slot_of"], len(arrays["slot_of"]))
+        pool._mapped_slots = np.asarray(arrays["slot_of"])
         return pool
 
     def _reserve(self, slots: int) -> None:

@@ -70,9 +70,7 @@ def search_subscriptions(
             else:
                 query.ranges[layer] = 1
                 first[0] = last[0] = each - 1
-        query.word[GRANULE_WORDS + SIGNATURE] = ~event_signature(
-            events, event, dimensions.first_of
-        )
+        query.word[GRANULE_WORDS + SIGNATURE] = ~event_signature(events, event, dimensions.first_of)
         ask(query)
         paths = walk(query, each, levels)
         found = visit(
@@ -128,7 +126,15 @@ def search_events(
             buckets, query, paths, each, levels, alternative, found_alternative, found_event, found
         )
         found = visit_run(
-            buckets, query.word, query.visits, wide, wide, alternative, found_alternative, found_event, found
+            buckets,
+            query.word,
+            query.visits,
+            wide,
+            wide,
+            alternative,
+            found_alternative,
+            found_event,
+            found,
         )
     return found
 
@@ -140,7 +146,7 @@ def ask(query: Query) -> None:
     for dimension in range(GRANULE_DIMENSIONS):
         word[2 * dimension] = np.uint64(query.high[dimension]) * _EACH_BYTE | _TOP_BITS
         word[2 * dimension + 1] = np.uint64(query.low[dimension]) * _EACH_BYTE
-    card = word[GRANULE_WORDS :]
+    card = word[GRANULE_WORDS:]
     pack(query.high, card[CARD_LOW : CARD_LOW + 3])
     pack(query.low, card[CARD_HIGH : CARD_HIGH + 3])
     for place in range(CARD_LOW, CARD_LOW + 3):
@@ -181,7 +187,9 @@ def visit(
     start, count = paths
     layer = len(query.ranges) - 1
     if layer < 0:
-        return visit_run(buckets, query.word, query.visits, 0, 0, owner, found_owner, found_member, found)
+        return visit_run(
+            buckets, query.word, query.visits, 0, 0, owner, found_owner, found_member, found
+        )
     for path in query.prefix[start : start + count]:
         for place in range(layer * levels, layer * levels + query.ranges[layer]):
             first, last = query.first[place], query.last[place]
@@ -248,9 +256,7 @@ def visit_run(
             bucket += 1
         if stop > start:
             visits[1] += stop - start
-            found = compare(
-                buckets, word, start, stop, owner, found_owner, found_member, found
-            )
+            found = compare(buckets, word, start, stop, owner, found_owner, found_member, found)
     return found
 
 
@@ -283,7 +289,7 @@ def compare(
         while fits != _NONE:
             lowest = fits & (~fits + _ONE)
             fits ^= lowest
-            slot = number * GRANULE + np.int64((lowest >> _SEVEN) * _BYTE_NUMBERS >> _TOP_THREE)
+            slot = number * GRANULE + int((lowest >> _SEVEN) * _BYTE_NUMBERS >> _TOP_THREE)
             card = buckets.card[slot * LINE : (slot + 1) * LINE]
             if card_fits(card, asked):
                 member = member_at(buckets.card, slot)
@@ -302,7 +308,7 @@ def four_fit(line: UInt64, word: UInt64) -> np.uint64:
     fits &= (word[2] - line[2]) & ((line[3] | _TOP_BITS) - word[3])
     fits &= (word[4] - line[4]) & ((line[5] | _TOP_BITS) - word[5])
     fits &= (word[6] - line[6]) & ((line[7] | _TOP_BITS) - word[7])
-    return fits & _TOP_BITS
+    return np.uint64(fits & _TOP_BITS)
 
 
 @kernel_inline

@@ -160,13 +160,13 @@ def make_room(buckets: Buckets, bucket: int, slot_of: Int32) -> bool:
 @kernel_inline
 def member_at(card: UInt64, slot: int) -> int:
     """The item in *slot*, or FREE."""
-    return np.int64(card[slot * LINE + MEMBER] & _FREE)
+    return int(card[slot * LINE + MEMBER] & _FREE)
 
 
 @kernel_inline
 def bucket_at(card: UInt64, slot: int) -> int:
     """The bucket of the item in *slot*."""
-    return np.int64(card[slot * LINE + MEMBER] >> _HALF)
+    return int(card[slot * LINE + MEMBER] >> _HALF)
 
 
 @kernel_part

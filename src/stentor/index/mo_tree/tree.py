@@ -15,7 +15,13 @@ from stentor.index.mo_tree.drafting import draft_alternatives, draft_events, dra
 from stentor.index.mo_tree.layout import Cells, Dimensions, Drafts, Query, query_for
 from stentor.index.mo_tree.pool import Pool
 from stentor.index.mo_tree.settings import Settings
-from stentor.index.mo_tree.widths import Levels, best_widths, even_targets, linear_targets, width_bounds
+from stentor.index.mo_tree.widths import (
+    Levels,
+    best_widths,
+    even_targets,
+    linear_targets,
+    width_bounds,
+)
 
 #: Items that are drafted at a time: a few megabytes.
 BATCH = 1 << 15

@@ -7,6 +7,7 @@ fewer values. The best widths catch the most while a value stabs no more than η
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from stentor.index.mo_tree.densities import Densities, integrate
 
 #: Widths of a level that are tried, from the least to the greatest.
 POINTS = 17
-_HALVINGS = 60
+_HALVINGS = 40
 _GOLDEN = (5.0**0.5 - 1.0) / 2.0
 #: By how much adding up in another order may exceed η.
 ROUNDING = 1e-9
@@ -31,7 +32,7 @@ def even_targets(counts: Sequence[int], densities: Densities) -> tuple[float, ..
     grid = np.unique(np.append(np.linspace(0.0, 1.0, 129), densities.kinks))
     pieces = [
         integrate(densities.width, start, stop, densities.kinks)
-        for start, stop in zip(grid[:-1], grid[1:], strict=True)
+        for start, stop in pairwise(grid.tolist())
     ]
     below = np.concatenate([[0.0], np.cumsum(pieces)])
     shares = np.cumsum(counts) / sum(counts) * below[-1]
@@ -49,8 +50,8 @@ def width_bounds(count: int, target: float) -> tuple[float, float]:
 
 
 def stabbed(count: int, width: float, densities: Densities) -> float:
-    """How many of *count* cells of *width* a value stabs on average: ρ. Paper: equation 2."""
-    starts = np.arange(count) * _apart(count, width)
+    """How many of *count* cells of *width* a value stabs on average. Paper: equation 2."""
+    starts = _starts(count, width)
     inside = densities.value_cdf(starts + width) - densities.value_cdf(starts)
     return float(inside.sum())
 
@@ -58,14 +59,14 @@ def stabbed(count: int, width: float, densities: Densities) -> float:
 def success_rate(count: int, width: float, x: Float64, densities: Densities) -> Float64:
     """The share of intervals of width *x* that some cell contains: r. Paper: equation 4."""
     apart = _apart(count, width)
-    starts = np.arange(count).reshape(-1, *[1] * x.ndim) * apart
+    starts = _starts(count, width).reshape(-1, *[1] * x.ndim)
     reach = np.maximum(width - x, 0.0)  # a low end so far from a cell's start is inside
     inside = (densities.low_cdf(starts + reach, x) - densities.low_cdf(starts, x)).sum(axis=0)
     return np.where(width - x >= apart, 1.0, np.minimum(inside, 1.0))
 
 
 def intercepted(count: int, width: float, above: float, target: float, dens: Densities) -> float:
-    """The share of all intervals, wider than *above*, up to *target*, that the level catches: γ.
+    """The share of all intervals, wider than *above*, up to *target*, that the level catches.
 
     Paper: equation 6.
     """
@@ -78,7 +79,7 @@ def intercepted(count: int, width: float, above: float, target: float, dens: Den
 
 
 class Levels:
-    """The problem: how γ and ρ of each level depend on its width."""
+    """The problem: what each level catches, and how often it is stabbed, by its width."""
 
     def __init__(
         self, counts: Sequence[int], targets: Sequence[float], densities: Densities
@@ -87,18 +88,16 @@ class Levels:
         self.bounds = [width_bounds(*pair) for pair in zip(counts, targets, strict=True)]
 
     def caught(self, widths: Sequence[float]) -> float:
-        """Σ γ: the share of intervals that their own levels catch."""
+        """The share of intervals that their own levels catch."""
         return sum(self.gain(level, width) for level, width in enumerate(widths))
 
     def expected(self, widths: Sequence[float]) -> float:
-        """Σ ρ: the cells that a value stabs on average."""
+        """The cells that a value stabs on average."""
         return sum(self.cost(level, width) for level, width in enumerate(widths))
 
     def gain(self, level: int, width: float) -> float:
         above = self.targets[level - 1] if level else 0.0
-        return intercepted(
-            self.counts[level], width, above, self.targets[level], self.densities
-        )
+        return intercepted(self.counts[level], width, above, self.targets[level], self.densities)
 
     def cost(self, level: int, width: float) -> float:
         return stabbed(self.counts[level], width, self.densities)
@@ -167,13 +166,15 @@ def _by_multiplier(levels: Levels, most: float) -> tuple[float, ...]:
         else:
             high = price
     found = widths_at(high)
-    return found if levels.expected(found) <= most + ROUNDING else tuple(
-        bound[0] for bound in levels.bounds
+    return (
+        found
+        if levels.expected(found) <= most + ROUNDING
+        else tuple(bound[0] for bound in levels.bounds)
     )
 
 
 def _best_at(levels: Levels, level: int, price: float) -> float:
-    """The width of *level* at which γ − price · ρ is greatest."""
+    """The width of *level* at which what it catches, less its cost at *price*, is greatest."""
 
     def worth(width: float) -> float:
         return levels.gain(level, width) - price * levels.cost(level, width)
@@ -189,6 +190,11 @@ def _best_at(levels: Levels, level: int, price: float) -> float:
         else:
             high = other
     return (low + high) / 2.0
+
+
+def _starts(count: int, width: float) -> Float64:
+    """Where each of *count* cells of *width* begins."""
+    return np.asarray(np.arange(count) * _apart(count, width), np.float64)
 
 
 def _apart(count: int, width: float) -> float:
