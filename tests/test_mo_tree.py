@@ -244,7 +244,7 @@ def shop(count=3000, name="mo_tree"):
 
 
 @pytest.mark.parametrize(
-    "name", ["mo_tree", "mo_tree paper", "mo_tree layers=3 levels=3", "mo_tree layers=1 stabbed=3"]
+    "name", ["mo_tree", "mo_tree paper", "mo_tree layers=2 levels=6", "mo_tree layers=1 stabbed=3"]
 )
 def test_matches_are_those_of_the_row_scan(name):
     index, _, events = shop(name=name)
@@ -276,10 +276,10 @@ def test_attributes_are_chosen_by_popularity_selectivity_and_uniformity():
     recipe = Intervals(predicates=10)
     layers = MoTree.build(recipe.subscriptions(2000).columns()).stats()["layers"]
     loc = recipe.schema.code("loc")
-    assert [(one["attribute"], one["axis"]) for one in layers] == [(loc, "x"), (loc, "y")]
+    assert [(one["attribute"], one["axis"]) for one in layers[:2]] == [(loc, "x"), (loc, "y")]
     for layer in layers:
-        assert layer["popularity"] == 1.0
-        assert 0.9 < layer["selectivity"] < 1.0
+        assert layer["popularity"] > 0.8
+        assert 0.5 < layer["selectivity"] < 1.0
         assert 0.5 < layer["uniformity"] <= 1.0
         assert layer["widths"] == sorted(layer["widths"])
         assert layer["widths"][-1] == 1.0
@@ -338,15 +338,14 @@ def test_buckets_are_next_to_each_other_after_a_build_and_after_a_merge():
     index = MoTree.build(columns)
     pool = index._tree.subscriptions
     assert is_packed(pool)
-    few = take(columns, np.zeros(2000, np.int64))  # all into one bucket
-    index.insert(few)
-    index.check()
-    assert not is_packed(pool)
-    spread = take(columns, np.arange(2900))
-    while index._tree.subscriptions is pool:
-        index.insert(take(spread, np.arange(100)))
+    rows, packed = np.arange(0, 3000, 5), 0
+    for place in range(12):  # a crowd that goes from one bucket to the next
+        index.move(rows, np.full((600, 2), (121.25 + 0.03 * place, 31.05 + 0.02 * place)))
         index.check()
-    assert is_packed(index._tree.subscriptions)
+        if index._tree.subscriptions is not pool:
+            pool, packed = index._tree.subscriptions, packed + 1
+            assert is_packed(pool)
+    assert 1 <= packed < 12
 
 
 def test_a_member_that_moves_within_its_bucket_keeps_its_slot():
@@ -380,7 +379,7 @@ def test_an_index_that_grows_from_nothing_chooses_its_attributes_now_and_then():
         index.insert(take(columns, np.array([row])))
         layers.append(index._tree.layers)
     assert layers[0] == layers[2 * FEW - 1] == 0
-    assert layers[2 * FEW] == 2
+    assert layers[2 * FEW] == 3
     events = Intervals(predicates=4).events(100).columns()
     assert np.array_equal(
         index.match(events).rows, matched_by_rows(index.subscriptions, events).rows
@@ -390,7 +389,7 @@ def test_an_index_that_grows_from_nothing_chooses_its_attributes_now_and_then():
 def test_live_events_alone_are_filed_by_their_places():
     events = Intervals().events(500).columns()
     index = MoTree.over_events(events)
-    assert index._tree.layers == 2
+    assert index._tree.layers == 3
     assert index._tree.events.buckets.used.max() < 100
     index.check()
 

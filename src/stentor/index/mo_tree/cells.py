@@ -14,7 +14,7 @@ from stentor.index.mo_tree.layout import Cells, Dimensions
 #: The open end of a level's last cell.
 BEYOND = 2.0
 #: More than the errors that adding up positions from 0 to 1 can make.
-ROUNDING = 1e-12
+ROUNDING = 1e-9
 
 
 def cut(counts: Sequence[int], widths: Sequence[Sequence[float]], event_cells: int) -> Cells:
@@ -67,7 +67,12 @@ def interval_cell(cells: Cells, layer: int, low: float, high: float) -> int:
         if high - low > width + ROUNDING:
             continue
         # Cells of a level are equally wide, so if one of them contains it, the nearest does.
-        nearest = min(last, max(0, int(0.5 * (low + high - width) * rate + 0.5)))
+        at = 0.5 * (low + high - width) * rate + 0.5
+        nearest = min(last, max(0, int(at)))
+        here = first_cell + start + nearest
+        is_clear = ROUNDING < at - nearest < 1.0 - ROUNDING  # not midway between two
+        if is_clear and cells.low[here] <= low and high < cells.high[here]:
+            return int(start + nearest)
         chosen, distance = -1, BEYOND
         for cell in range(max(0, nearest - 1), min(last, nearest + 1) + 1):
             here = first_cell + start + cell

@@ -16,6 +16,8 @@ from stentor.encoding.columns import (
     BOX,
     MISSING,
     NEGATED,
+    ONE_OF,
+    TERMS,
     EventColumns,
     Int64,
     SubscriptionColumns,
@@ -43,6 +45,8 @@ from stentor.index.signature import alternative_signature, event_signature
 
 _STEPS = LAST_STEP - FIRST_STEP + 1
 
+#: The signature of what asks for nothing, or has nothing, beyond the dimensions.
+NO_BITS = np.uint64(0)
 #: How many items ahead memory is asked for.
 AHEAD = 4
 #: About how many predicates an alternative has, so that their bounds take two cache lines.
@@ -65,7 +69,7 @@ def draft_alternatives(
             prefetch(columns.predicate_start, alternatives[place + 2 * AHEAD])
             call_for(columns, columns.predicate_start[alternatives[place + AHEAD]])
         row = place * MOST_DIMENSIONS
-        bound_alternative(
+        is_more = bound_alternative(
             columns,
             alternatives[place],
             dimensions,
@@ -82,9 +86,11 @@ def draft_alternatives(
                 cell = interval_cell(cells, layer, low, high)
             bucket = bucket * each + cell
         drafts.bucket[place] = bucket
-        drafts.signature[place] = alternative_signature(
-            columns, alternatives[place], dimensions.first_of
-        )
+        drafts.signature[place] = NO_BITS
+        if is_more:
+            drafts.signature[place] = alternative_signature(
+                columns, alternatives[place], dimensions.first_of
+            )
 
 
 @kernel
@@ -104,7 +110,7 @@ def draft_events(
     each = cells.event_cells[0]
     for place in range(len(rows)):
         row = place * MOST_DIMENSIONS
-        bound_event(
+        is_more = bound_event(
             events,
             rows[place],
             dimensions,
@@ -122,7 +128,9 @@ def draft_events(
             bucket = bucket * each + cell
             buckets *= each
         drafts.bucket[place] = buckets if is_wide else bucket
-        drafts.signature[place] = ~event_signature(events, rows[place], dimensions.first_of)
+        drafts.signature[place] = ~NO_BITS
+        if is_more:
+            drafts.signature[place] = ~event_signature(events, rows[place], dimensions.first_of)
         drafts.until[place] = events.until[rows[place]]
 
 
@@ -147,11 +155,12 @@ def bound_alternative(
     scratch: Query,
     low: UInt8,
     high: UInt8,
-) -> None:
+) -> bool:
     """The steps *low* … *high* that *alternative* accepts in each dimension.
 
     Of dimensions with a layer also the bounds themselves, and whether the attribute must be there.
     Bounds that contradict each other come out as they are, low above high: nothing can match.
+    Returns whether there is more to ask, which a signature can say.
     """
     layers = len(scratch.ranges)
     for layer in range(layers):
@@ -159,7 +168,7 @@ def bound_alternative(
         scratch.need[layer] = ANYTHING
     for dimension in range(MOST_DIMENSIONS):
         low[dimension], high[dimension] = NULL_STEP, LAST_STEP
-    attributes = len(dimensions.first_of)
+    attributes, is_more = len(dimensions.first_of), False
     for predicate in range(
         columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
     ):
@@ -167,6 +176,7 @@ def bound_alternative(
         dimension = NO_DIMENSION
         if 0 <= attribute < attributes:
             dimension = dimensions.first_of[attribute]
+        is_more |= dimension == NO_DIMENSION or columns.kind[predicate] in (ONE_OF, TERMS)
         while dimension != NO_DIMENSION:
             if columns.kind[predicate] == MISSING:
                 low[dimension] = high[dimension] = NULL_STEP
@@ -183,6 +193,7 @@ def bound_alternative(
                 low[dimension] = max(low[dimension], low_step)
                 high[dimension] = min(high[dimension], high_step)
             dimension = dimensions.next_of[dimension]
+    return is_more
 
 
 @kernel_inline
@@ -213,10 +224,11 @@ def bound_event(
     scratch: Query,
     low: UInt8,
     high: UInt8,
-) -> None:
+) -> bool:
     """The steps *low* … *high* that *event* has in each dimension, a null step where it has none.
 
-    Of dimensions with a layer also the values themselves, and whether there is one.
+    Of dimensions with a layer also the values themselves, and whether there is one. Returns whether
+    it has more, which a signature can say.
     """
     layers = len(scratch.ranges)
     for layer in range(layers):
@@ -224,11 +236,13 @@ def bound_event(
     for dimension in range(MOST_DIMENSIONS):
         low[dimension] = high[dimension] = NULL_STEP
     attributes = len(dimensions.first_of)
+    is_more = events.term_start[event] < events.term_start[event + 1]
     for value in range(events.value_start[event], events.value_start[event + 1]):
         attribute = events.attribute[value]
         dimension = NO_DIMENSION
         if 0 <= attribute < attributes:
             dimension = dimensions.first_of[attribute]
+        is_more |= dimension == NO_DIMENSION or events.string[value] >= 0
         while dimension != NO_DIMENSION:
             axis = dimensions.axis[dimension]
             one = events.high[value] if axis == Y else events.low[value]
@@ -239,6 +253,7 @@ def bound_event(
             low[dimension] = step_of(position(dimensions, dimension, one))
             high[dimension] = step_of(position(dimensions, dimension, other))
             dimension = dimensions.next_of[dimension]
+    return bool(is_more)
 
 
 @kernel_inline

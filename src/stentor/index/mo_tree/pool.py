@@ -30,7 +30,7 @@ from stentor.index.mo_tree.storing import remove, remove_expired, store
 from stentor.model.time import NEVER
 
 #: Room for one more in so many, where a bucket is built.
-SLACK = 8
+SLACK = 4
 MOST_SLOTS = (1 << 31) - 1
 #: Fewer lost slots than this never call for a new build.
 FEW_LOST = 1024
@@ -95,7 +95,7 @@ class Pool:
     @property
     def is_scattered(self) -> bool:
         """Whether so many buckets have moved that a build would pay."""
-        return bool(self._buckets.tally[LOST] > max(FEW_LOST, self.items // 2))
+        return bool(self._buckets.tally[LOST] > max(FEW_LOST, self.items))
 
     def expect(self, members: int) -> None:
         """Know of so many *members* in all, the new ones in no bucket yet."""
@@ -111,7 +111,7 @@ class Pool:
             if done == len(members):
                 return
             slots = len(self._buckets.card) // LINE
-            needed = 2 * int(self._buckets.used.max(initial=0)) + GRANULE
+            needed = 2 * (int(self._buckets.used.max(initial=0)) + GRANULE)
             self._reserve(slots + max(slots // 2, needed))
 
     def remove(self, members: Int64) -> None:

@@ -17,11 +17,11 @@ LINEAR, HALVING = "linear", "halving"
 class Settings:
     """The shape of the tree; the defaults are what the benchmark found best."""
 
-    layers: int = 2  # H: indexing attributes, at most
-    levels: int = 6  # L: of cells for intervals in each layer
+    layers: int = 3  # H: indexing attributes, at most
+    levels: int = 4  # L: of cells for intervals in each layer
     growth: str = HALVING  # cells from the top level down: 1, 2, 3, … or 1, 3, 7, …
     stabbed: float = math.inf  # η: cells of a layer that a value stabs on average, at most
-    event_cells: int = 65  # of a layer, for values; the null cell is one of them
+    event_cells: int = 33  # of a layer, for values; the null cell is one of them
 
     def __post_init__(self) -> None:
         _within("layers", self.layers, 1, 8)

@@ -133,7 +133,9 @@ def take_out(buckets: Buckets, member: int, slot_of: Int32) -> None:
     last = buckets.start[bucket] + buckets.used[bucket]
     slot_of[member] = NO_SLOT
     if last != slot:
-        copy_item(buckets, last, slot)
+        copy_bytes(buckets.granule, last, slot)
+        for word in range(LINE):
+            buckets.card[slot * LINE + word] = buckets.card[last * LINE + word]
         slot_of[member_at(buckets.card, slot)] = slot
     clear(buckets, last)
 
@@ -141,20 +143,45 @@ def take_out(buckets: Buckets, member: int, slot_of: Int32) -> None:
 @kernel_part
 def make_room(buckets: Buckets, bucket: int, slot_of: Int32) -> bool:
     """Double the room of *bucket* at the end of the slots; False where there are too few."""
-    used = buckets.used[bucket]
+    used, start, end = buckets.used[bucket], buckets.start[bucket], buckets.tally[END]
     room = max(LEAST_ROOM, 2 * used)
-    start, end = buckets.start[bucket], buckets.tally[END]
-    if (end + room) * LINE > len(buckets.card):
+    to = end
+    if used >= GRANULE:  # then it pays to move granules as a whole
+        to = (end + GRANULE - 1) // GRANULE * GRANULE
+    if (to + room) * LINE > len(buckets.card):
         return False
-    for place in range(used):
-        copy_item(buckets, start + place, end + place)
-        slot_of[member_at(buckets.card, end + place)] = np.int32(end + place)
-    for slot in range(end + used, end + room):
+    card, copy = buckets.card[start * LINE :], buckets.card[to * LINE :]
+    for word in range(used * LINE):
+        copy[word] = card[word]
+    if used >= GRANULE:
+        copy_granules(buckets.granule, start, used, to)
+    else:
+        for place in range(used):
+            copy_bytes(buckets.granule, start + place, to + place)
+    for slot in range(to, to + used):
+        slot_of[member_at(buckets.card, slot)] = np.int32(slot)
+    for slot in range(to + used, to + room):
         clear(buckets, slot)
-    buckets.tally[LOST] += buckets.room[bucket]
-    buckets.tally[END] = end + room
-    buckets.start[bucket], buckets.room[bucket] = end, room
+    buckets.tally[LOST] += buckets.room[bucket] + to - end
+    buckets.tally[END] = to + room
+    buckets.start[bucket], buckets.room[bucket] = to, room
     return True
+
+
+@kernel_inline
+def copy_granules(granule: UInt64, start: int, count: int, to: int) -> None:
+    """Copy the bytes of *count* slots from *start* on to *to*, where a granule begins."""
+    right = np.uint64(8 * (start % GRANULE))
+    left = np.uint64(64) - right
+    first, last = start // GRANULE, (start + count - 1) // GRANULE
+    for number in range((count + GRANULE - 1) // GRANULE):
+        target = (to // GRANULE + number) * GRANULE_WORDS
+        source = (first + number) * GRANULE_WORDS
+        for word in range(GRANULE_WORDS):
+            value = granule[source + word] >> right
+            if right > 0 and first + number < last:
+                value |= granule[source + GRANULE_WORDS + word] << left
+            granule[target + word] = value
 
 
 @kernel_inline
@@ -206,14 +233,12 @@ def put_byte(granule: UInt64, slot: int, word: int, value: int) -> None:
 
 
 @kernel_inline
-def copy_item(buckets: Buckets, slot: int, to: int) -> None:
-    """Copy what is in *slot* over what is in *to*."""
+def copy_bytes(granule: UInt64, slot: int, to: int) -> None:
+    """Copy what granules hold of *slot* over what they hold of *to*."""
     shift = np.uint64(8 * (slot % GRANULE))
     for word in range(GRANULE_WORDS):
-        value = buckets.granule[slot // GRANULE * GRANULE_WORDS + word] >> shift & _BYTE
-        put_byte(buckets.granule, to, word, value)
-    for word in range(LINE):
-        buckets.card[to * LINE + word] = buckets.card[slot * LINE + word]
+        value = granule[slot // GRANULE * GRANULE_WORDS + word] >> shift & _BYTE
+        put_byte(granule, to, word, value)
 
 
 @kernel_inline

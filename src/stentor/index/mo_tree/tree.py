@@ -23,8 +23,8 @@ from stentor.index.mo_tree.widths import (
     width_bounds,
 )
 
-#: Items that are drafted at a time: a few megabytes.
-BATCH = 1 << 15
+#: Items that are drafted at a time: what a second-level cache holds.
+BATCH = 1 << 12
 #: Fewer measured intervals than this say nothing: cells are as wide as is useful.
 LEAST_MEASURED = 256
 
