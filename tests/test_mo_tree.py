@@ -501,9 +501,10 @@ def test_an_opened_tree_matches_as_the_one_that_was_saved(tmp_path):
 
 def test_history_says_where_the_values_of_events_are():
     recipe = Intervals(predicates=4)
-    columns, history = recipe.subscriptions(2000).columns(), recipe.events(3000).columns()
-    plain = MoTree.build(columns)
-    measured = structure_class("mo_tree stabbed=11").build(columns, history)
+    columns = recipe.subscriptions(2000).columns()
+    history = Intervals(hotspots=1).events(3000).columns()  # all at one place
+    plain = structure_class("mo_tree stabbed=5").build(columns)
+    measured = structure_class("mo_tree stabbed=5").build(columns, history)
     assert plain.stats()["layers"][0]["widths"] != measured.stats()["layers"][0]["widths"]
     events = events_between(history, 0, 100)
     assert np.array_equal(plain.match(events).rows, measured.match(events).rows)
