@@ -39,11 +39,16 @@ from stentor.workloads.distributions import (
     zipf_ranks,
 )
 from stentor.workloads.intervals import ATTRIBUTES, Intervals
-from stentor.workloads.pickups import pickups_file, read_pickups
+from stentor.workloads.pickups import read_pickups
 from stentor.workloads.spatial_keyword import SPACE, SpatialKeyword
 
 COUNT = 200
-RECIPES = [SpatialKeyword(), Intervals(), Intervals(seed=3, predicates=4, alpha=0.0)]
+RECIPES = [
+    SpatialKeyword(),
+    SpatialKeyword(smallest=1e-8, largest=0.1, keywords=2, drift=0.5),
+    Intervals(),
+    Intervals(seed=3, predicates=4, alpha=0.0),
+]
 
 
 def encoded(texts, schema: Schema) -> SubscriptionColumns:
@@ -99,14 +104,15 @@ def test_drawn_circles_around_subscribers_are_what_the_encoder_makes_of_their_te
     assert_equal(columns, encode_subscriptions(standing, schema))
 
 
-def test_real_places_are_taken_where_they_are_given(tmp_path):
+def test_real_places_are_taken_where_they_are_given(tmp_path, monkeypatch):
     random = np.random.default_rng(1)
     x, y = random.normal(-122.4, 0.02, 5000), random.normal(37.8, 0.02, 5000)
     x[:500], y[:500] = -122.41, 37.79  # a taxi rank
     x[500], y[500] = 0.0, 0.0  # a receiver that had no fix
     rows = "".join(f"{i},1,{lat},{lon}\n" for i, (lat, lon) in enumerate(zip(y, x, strict=True)))
     (tmp_path / "sf_cab_pickups.csv").write_text(f"unix_time,cab,lat,lon\n{rows}")
-    places = read_pickups(pickups_file(tmp_path))
+    monkeypatch.setenv("STENTOR_DATA", str(tmp_path))
+    places = read_pickups()
     assert (places.busy_x[0], places.busy_y[0]) == pytest.approx((-122.41, 37.79), abs=0.0005)
     recipe = Intervals(places=places)
     subscriptions, events = recipe.subscriptions(COUNT), recipe.events(COUNT)
@@ -116,13 +122,6 @@ def test_real_places_are_taken_where_they_are_given(tmp_path):
             (drawn.x >= places.space.west - 0.001) & (drawn.x <= places.space.east + 0.001)
         ).all()
     assert_equal(subscriptions.columns(), encoded(subscriptions.texts(), recipe.schema))
-
-
-def test_a_file_without_places_is_refused(tmp_path):
-    (tmp_path / "sf_cab_pickups.csv").write_text("a,b\n1,2\n")
-    assert pickups_file(tmp_path / "nowhere") is None
-    with pytest.raises(SettingsError, match="lon and lat"):
-        read_pickups(pickups_file(tmp_path))
 
 
 def test_tables_of_constants_say_the_same_as_texts():
@@ -183,6 +182,11 @@ def test_interval_events_have_fifteen_to_twenty_values_and_popular_attributes_mo
     [
         (SpatialKeyword, "vocabulary", 10),
         (SpatialKeyword, "vocabulary", MOST_WORDS + 1),
+        (SpatialKeyword, "smallest", 0.0),
+        (SpatialKeyword, "smallest", 0.02),
+        (SpatialKeyword, "largest", 1.5),
+        (SpatialKeyword, "keywords", 10),
+        (SpatialKeyword, "drift", 1.01),
         (Intervals, "predicates", 21),
         (Intervals, "predicates", 0),
         (Intervals, "alpha", -0.5),

@@ -39,6 +39,10 @@ SUBJECTS: Final = {
     "start": Subject(
         "import, and the first publish with warm and with cold kernels", "stentor.bench.start"
     ),
+    "ap-tree": Subject(
+        "the AP-Tree: matching, adaptivity, maintenance, moving subscriptions; real data if any",
+        "stentor.bench.ap_tree",
+    ),
     "mo-tree": Subject(
         "the MO-Tree: event and subscription matching, maintenance, beside both scans",
         "stentor.bench.mo_tree",

@@ -7,8 +7,6 @@ this workload it cuts each of its 22 filters into 16 cells.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +22,8 @@ from stentor.index.structure import Structure
 from stentor.index.table import SubscriptionTable
 from stentor.index.verify.candidates import by_event
 from stentor.workloads.intervals import Intervals
-from stentor.workloads.pickups import Places, pickups_file, read_pickups
+from stentor.workloads.pickups import FILE, Places, read_pickups
+from stentor.workloads.real_files import VARIABLE, is_there
 
 SIZE: Final = 1_000_000
 EVENTS: Final = 1024
@@ -34,7 +33,6 @@ HISTORY: Final = 8192
 ASKING, ASKING_ROW_SCAN = 256, 4
 #: Items that come, go or move together.
 CHANGED: Final = 10_000
-DATA: Final = "STENTOR_DATA"
 #: About one, in degrees: nearly nobody leaves a cell by it.
 METRE: Final = 1e-5
 
@@ -60,11 +58,10 @@ def tables(options: BenchOptions) -> tuple[Table, ...]:
 
 
 def _places() -> tuple[Places | None, str]:
-    """The places of a real city where the folder STENTOR_DATA has them, and what they are."""
-    file = pickups_file(Path(os.environ[DATA])) if os.environ.get(DATA) else None
-    if file is None:
-        return None, f"drawn (no pick-ups in the folder {DATA})"
-    return read_pickups(file), file.name
+    """The places of a real city where there is real data, and what they are."""
+    if not is_there():
+        return None, f"drawn ({VARIABLE} names no folder)"
+    return read_pickups(), FILE
 
 
 def _facts(recipe: Intervals, city: str) -> dict[str, Any]:

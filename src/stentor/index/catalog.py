@@ -17,6 +17,7 @@ from stentor.index.variants import variant
 _STRUCTURES = {
     "scan": ("stentor.index.scan", "Scan"),
     "mo_tree": ("stentor.index.mo_tree", "MoTree"),
+    "ap_tree": ("stentor.index.ap_tree", "ApTree"),
 }
 
 #: What turns the name of a structure into that of its layered form.

@@ -20,7 +20,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from stentor.encoding.circles import write_circles
 from stentor.encoding.columns import (
     BOX,
     HERE,
@@ -29,7 +28,6 @@ from stentor.encoding.columns import (
     Float64,
     Int32,
     SubscriptionColumns,
-    sealed,
 )
 from stentor.encoding.event_batches import assemble
 from stentor.errors import SettingsError
@@ -38,6 +36,7 @@ from stentor.model.geometry import EARTH_RADIUS
 from stentor.workloads.conjunctions import (
     DECIMALS,
     Boxes,
+    Pairs,
     Predicates,
     at_once,
     conjunctions,
@@ -170,21 +169,14 @@ class IntervalSubscriptions:
 
     def columns(self) -> SubscriptionColumns:
         """What `encode_subscriptions` gives for `texts()`, at more than a million per second."""
-        predicates = self._predicates(BOX, pairs=2)
-        return conjunctions(predicates, self.boxes)
+        return conjunctions(self._predicates(BOX, pairs=2), Pairs.of_boxes(self.boxes))
 
     def moving_columns(self) -> SubscriptionColumns:
         """What `encode_subscriptions` gives for `moving_texts()`, each at its x and y."""
-        low, high = np.zeros((len(self), 5)), np.zeros((len(self), 5))
-        write_circles(low, high, self.x, self.y, self.reach, False)
-        low[:, 4] = self.reach
-        columns = conjunctions(self._predicates(HERE, pairs=5), self.boxes)
-        return sealed(
-            columns._replace(
-                pair_low=low.reshape(-1),
-                pair_high=high.reshape(-1),
-                position=np.stack((self.x, self.y), axis=1).reshape(-1),
-            )
+        return conjunctions(
+            self._predicates(HERE, pairs=5),
+            Pairs.of_circles(self.x, self.y, self.reach),
+            position=np.stack((self.x, self.y), axis=1),
         )
 
     def _predicates(self, place: int, pairs: int) -> Predicates:

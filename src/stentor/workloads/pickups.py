@@ -7,19 +7,16 @@ mean of its pick-ups, which needs one pass.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import csv
 
 from stentor.encoding.columns import Float64
-from stentor.errors import SettingsError
 from stentor.model import Box
+from stentor.workloads import real_files
 
-#: Pick-ups of San Francisco's cabs (unix_time, cab, lat, lon), plain or compressed.
-FILES: Final = ("sf_cab_pickups.csv", "sf_cab_pickups.csv.zst")
+#: Pick-ups of San Francisco's cabs: unix_time, cab, lat, lon.
+FILE: Final = "sf_cab_pickups.csv"
 BUSY_AREAS: Final = 10_000
 #: Of the squares in which pick-ups are counted, in degrees: about fifty metres.
 GRID: Final = 0.0005
@@ -37,22 +34,9 @@ class Places(NamedTuple):
     busy_y: Float64
 
 
-def pickups_file(folder: Path) -> Path | None:
-    """The file of pick-ups in *folder*, if it is there."""
-    return next((folder / name for name in FILES if (folder / name).exists()), None)
-
-
-def read_pickups(file: Path) -> Places:
-    """The places in *file*. Cost: about half a second for half a million."""
-    compression = "zstd" if file.suffix == ".zst" else None
-    with pa.input_stream(str(file), compression=compression) as stream:
-        table = csv.read_csv(stream)
-    if not {"lon", "lat"} <= set(table.column_names):
-        raise SettingsError(
-            f"{file} has the columns {', '.join(table.column_names)}; expected lon and lat"
-        )
-    x, y = (table[name].to_numpy() for name in ("lon", "lat"))
-    return places_of(x, y)
+def read_pickups() -> Places:
+    """The places in FILE of the user's folder of real data. Cost: about half a second."""
+    return places_of(*real_files.places_of(real_files.table_of(FILE, ["lon", "lat"])))
 
 
 def places_of(x: Float64, y: Float64) -> Places:

@@ -10,7 +10,7 @@ from stentor.encoding.readonly import read_only
 from stentor.index.mo_tree.searching import search_events
 from stentor.index.mo_tree.tree import Tree
 from stentor.index.verify.alternatives import alternative_holds
-from stentor.index.verify.candidates import ascending, by_event, row_of
+from stentor.index.verify.candidates import row_of
 from stentor.index.verify.scratch import EventScratch, Widest, scatter, scratch_for
 
 #: Candidates that there is room for at first.
@@ -53,10 +53,10 @@ def match_live(
         events[:found],
         rows,
     )
-    starts = np.zeros(len(columns.until) + 1, np.int64)
-    order = np.empty(kept, np.int64)
-    by_event(read_only(rows[:kept]), starts, order)
-    return ascending(MatchPairs(starts, events[order]))
+    width = len(live.until) + 1
+    pairs = np.unique(rows[:kept] * width + events[:kept])
+    starts = np.searchsorted(pairs, np.arange(len(columns.until) + 1) * width)
+    return MatchPairs(starts.astype(np.int64), pairs % width)
 
 
 @kernel
