@@ -1,6 +1,7 @@
 """The MO-Tree's cells and buckets: the paper's figures, its invariants, its maintenance."""
 
 import math
+import os
 from functools import cache
 
 import numpy as np
@@ -28,7 +29,9 @@ from stentor.index.mo_tree.tree import Tree
 from stentor.language.admit import admit
 from stentor.model import Constant, Event, Kind, Point, Range, Schema
 from stentor.workloads.intervals import Intervals
+from tests.index_runs import Run
 
+OPERATIONS = int(os.environ.get("STENTOR_SOAK_OPERATIONS", "20000"))
 UNIT = Schema.declare({"a1": "number", "a2": "number", "a3": "number"})
 SHOP = Schema.declare({"price": "number", "stock": "number", "brand": "string", "loc": "point"})
 #: Figure 2: seven cells of 1/4, three of 1/2, one of 1; eight for values and one for none.
@@ -458,6 +461,19 @@ def test_a_moving_subscriber_gets_the_live_events_around():
     changes = engine.move("ana", (151.3, -33.9), time=6_000_000)
     assert (changes.added, changes.removed) == (["far"], ["near"])
     assert "ana" in engine.publish({"id": "new", "price": 9, "loc": [151.3, -33.9]})
+
+
+def test_a_long_run_of_changes_is_answered_as_by_the_scan_while_time_passes():
+    run = Run("mo_tree", seed=5)
+    for part in range(1, 11):
+        run.to(OPERATIONS * part // 10)
+        run.index.pass_time(run.source.now)
+
+
+def test_a_run_over_many_small_buckets_is_answered_as_by_the_scan():
+    Run("mo_tree layers=4 levels=3 growth=linear event_cells=4 stabbed=4", seed=6).to(
+        OPERATIONS // 10
+    )
 
 
 # Settings, files.

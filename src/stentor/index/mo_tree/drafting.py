@@ -250,8 +250,10 @@ def bound_event(
             if dimension < layers:
                 scratch.need[dimension] = NEEDED
                 scratch.bound_low[dimension], scratch.bound_high[dimension] = one, other
-            low[dimension] = step_of(position(dimensions, dimension, one))
-            high[dimension] = step_of(position(dimensions, dimension, other))
+            step = step_of(position(dimensions, dimension, one))
+            low[dimension] = high[dimension] = step
+            if other != one:
+                high[dimension] = step_of(position(dimensions, dimension, other))
             dimension = dimensions.next_of[dimension]
     return bool(is_more)
 
