@@ -83,8 +83,10 @@ class Checked(Index):
     def relocate(self, rows: Int64, positions: Float64) -> Relocation:
         found = self.index.relocate(rows, positions)
         expected = self.scan.relocate(rows, positions)
-        self._agree_on_pairs("relocate: added", "row", found.added, expected.added)
-        self._agree_on_pairs("relocate: removed", "row", found.removed, expected.removed)
+        for what, one, other in zip(found._fields, found, expected, strict=True):
+            self._agree_on_pairs(
+                f"relocate: {what}", "row", self._asked_for(one), self._asked_for(other)
+            )
         return found
 
     def hold(self, events: EventColumns) -> int:
