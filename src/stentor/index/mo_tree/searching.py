@@ -9,18 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from stentor._jit import kernel, kernel_inline, kernel_part
-from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns, UInt64
+from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns
 from stentor.index.mo_tree.cells import position, stabbed_cells, value_cell
+from stentor.index.mo_tree.comparing import TOP_BITS, visit_run
 from stentor.index.mo_tree.drafting import bound_alternative, bound_event
 from stentor.index.mo_tree.layout import (
     ANYTHING,
     CARD_HIGH,
     CARD_LOW,
-    FREE,
-    GRANULE,
     GRANULE_DIMENSIONS,
     GRANULE_WORDS,
-    LINE,
     NEEDED,
     SIGNATURE,
     Buckets,
@@ -28,17 +26,10 @@ from stentor.index.mo_tree.layout import (
     Dimensions,
     Query,
 )
-from stentor.index.mo_tree.storing import member_at, pack, remove_expired
+from stentor.index.mo_tree.storing import pack, remove_expired
 from stentor.index.signature import alternative_signature, event_signature
 
-#: The highest bit of each byte: what is left of a comparison.
-_TOP_BITS = np.uint64(0x8080_8080_8080_8080)
 _EACH_BYTE = np.uint64(0x0101_0101_0101_0101)
-_ALL_BITS = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-_ONE, _SEVEN, _NONE = np.uint64(1), np.uint64(7), np.uint64(0)
-#: Times 2^(8 k) it has k in its top three bits.
-_BYTE_NUMBERS = np.uint64(sum(k << (61 - 8 * k) for k in range(8)))
-_TOP_THREE = np.uint64(61)
 
 
 @kernel
@@ -144,13 +135,13 @@ def ask(query: Query) -> None:
     """Put the steps of *query* into words: those of a granule repeated, then those of a card."""
     word = query.word
     for dimension in range(GRANULE_DIMENSIONS):
-        word[2 * dimension] = np.uint64(query.high[dimension]) * _EACH_BYTE | _TOP_BITS
+        word[2 * dimension] = np.uint64(query.high[dimension]) * _EACH_BYTE | TOP_BITS
         word[2 * dimension + 1] = np.uint64(query.low[dimension]) * _EACH_BYTE
     card = word[GRANULE_WORDS:]
     pack(query.high, card[CARD_LOW : CARD_LOW + 3])
     pack(query.low, card[CARD_HIGH : CARD_HIGH + 3])
     for place in range(CARD_LOW, CARD_LOW + 3):
-        card[place] |= _TOP_BITS
+        card[place] |= TOP_BITS
 
 
 @kernel_part
@@ -228,93 +219,3 @@ def expire_paths(
     first, last = query.first[layer * levels], query.last[layer * levels]
     for path in query.prefix[start : start + count]:
         remove_expired(buckets, path * each + first, path * each + last, until, now, slot_of)
-
-
-@kernel_part
-def visit_run(
-    buckets: Buckets,
-    word: UInt64,
-    visits: Int64,
-    first: int,
-    last: int,
-    owner: int,
-    found_owner: Int64,
-    found_member: Int64,
-    found: int,
-) -> int:
-    """Look into the buckets *first* … *last*; those whose slots follow each other at once."""
-    bucket = first
-    while bucket <= last:
-        start = buckets.start[bucket]
-        stop = start + buckets.used[bucket]
-        end = start + buckets.room[bucket]
-        bucket += 1
-        while bucket <= last and buckets.start[bucket] == end:
-            if buckets.used[bucket] > 0:
-                stop = end + buckets.used[bucket]
-            end += buckets.room[bucket]
-            bucket += 1
-        if stop > start:
-            visits[1] += stop - start
-            found = compare(buckets, word, start, stop, owner, found_owner, found_member, found)
-    return found
-
-
-@kernel_inline
-def compare(
-    buckets: Buckets,
-    word: UInt64,
-    start: int,
-    stop: int,
-    owner: int,
-    found_owner: Int64,
-    found_member: Int64,
-    found: int,
-) -> int:
-    """The items in the slots *start* … *stop* whose steps meet those of the question.
-
-    Eight at a time by the granules, then one at a time by the cards.
-    """
-    asked = word[GRANULE_WORDS:]
-    first, last = start // GRANULE, (stop - 1) // GRANULE
-    for number in range(first, last + 1):
-        line = buckets.granule[number * GRANULE_WORDS : (number + 1) * GRANULE_WORDS]
-        fits = four_fit(line, word)
-        if number == first:
-            fits &= _ALL_BITS << np.uint64(8 * (start % GRANULE))
-        if number == last:
-            fits &= _ALL_BITS >> np.uint64(8 * (GRANULE - 1 - (stop - 1) % GRANULE))
-        if fits != _NONE:  # the other half of the dimensions is in the next cache line
-            fits &= four_fit(line[LINE:], word[LINE:])
-        while fits != _NONE:
-            lowest = fits & (~fits + _ONE)
-            fits ^= lowest
-            slot = number * GRANULE + int((lowest >> _SEVEN) * _BYTE_NUMBERS >> _TOP_THREE)
-            card = buckets.card[slot * LINE : (slot + 1) * LINE]
-            if card_fits(card, asked):
-                member = member_at(buckets.card, slot)
-                if member != FREE:
-                    if found < len(found_owner):
-                        found_owner[found] = owner
-                        found_member[found] = member
-                    found += 1
-    return found
-
-
-@kernel_inline
-def four_fit(line: UInt64, word: UInt64) -> np.uint64:
-    """The top bit of the byte of each item whose steps meet those of *word* in four dimensions."""
-    fits = (word[0] - line[0]) & ((line[1] | _TOP_BITS) - word[1])
-    fits &= (word[2] - line[2]) & ((line[3] | _TOP_BITS) - word[3])
-    fits &= (word[4] - line[4]) & ((line[5] | _TOP_BITS) - word[5])
-    fits &= (word[6] - line[6]) & ((line[7] | _TOP_BITS) - word[7])
-    return np.uint64(fits & _TOP_BITS)
-
-
-@kernel_inline
-def card_fits(card: UInt64, asked: UInt64) -> bool:
-    """Whether signatures do not meet, and steps do, in all dimensions that cards hold."""
-    fits = (asked[2] - card[2]) & (asked[3] - card[3]) & (asked[4] - card[4])
-    fits &= ((card[5] | _TOP_BITS) - asked[5]) & ((card[6] | _TOP_BITS) - asked[6])
-    fits &= (card[7] | _TOP_BITS) - asked[7]
-    return bool((card[SIGNATURE] & asked[SIGNATURE]) == _NONE and fits & _TOP_BITS == _TOP_BITS)
