@@ -33,7 +33,6 @@ from stentor.index.be_star_tree.layout import (
     OWNER,
     PARTITIONS,
     PENDING,
-    RECORD_BOX,
     RECORD_WORDS,
     RECORDS,
     RIGHT,
@@ -42,6 +41,7 @@ from stentor.index.be_star_tree.layout import (
     SIZE,
     SUMMARY,
     USED,
+    WIDE_BOX,
     Desk,
     Knobs,
     Tree,
@@ -57,7 +57,14 @@ from stentor.index.be_star_tree.nodes import (
     reserve_leaf,
 )
 from stentor.index.be_star_tree.ranking import best_dimension, best_partition
-from stentor.index.be_star_tree.records import box_on, summarise, words_of, write_record
+from stentor.index.be_star_tree.records import (
+    box_on,
+    high_at,
+    low_at,
+    summarise,
+    words_of,
+    write_record,
+)
 from stentor.index.be_star_tree.slabs import allocate, release
 from stentor.index.be_star_tree.splitting import (
     NO_CUT,
@@ -78,7 +85,7 @@ MOST_PENDING = 4
 def plant(tree: Tree, width: int, capacity: int) -> None:
     """Put the root and the desk where they are looked for, into an empty pool."""
     new_bucket(tree, NONE, NONE, 0, capacity)
-    allocate(tree, RECORD_WORDS + RECORD_BOX * width)
+    allocate(tree, RECORD_WORDS + WIDE_BOX * width)
 
 
 @kernel
@@ -150,11 +157,11 @@ def home_bucket(tree: Tree, record: int, partition: int, desk: Desk, knobs: Knob
     Buckets on the way to it are widened; it is not. Where the record would stretch a bucket too
     far, a new one is put above that.
     """
-    word, number = tree.word, tree.number
+    word = tree.word
     dimension = word[partition + DIMENSION]
     gap = tree.extension[dimension]
     box = box_on(tree, record, dimension)
-    low, high = number[box + 1], number[box + 2]
+    low, high = low_at(tree, box), high_at(tree, record, box)
     node = word[partition + ROOT]
     while True:
         left, right = word[node + LEFT], word[node + RIGHT]
@@ -270,8 +277,9 @@ def split(tree: Tree, node: int, desk: Desk, knobs: Knobs) -> bool:
     lefts = rights = 0
     for place in range(count):
         desk.mark[place] = KEPT
-        box = box_on(tree, desk.at[place], dimension)
-        low, high = number[box + 1], number[box + 2]
+        record = desk.at[place]
+        box = box_on(tree, record, dimension)
+        low, high = low_at(tree, box), high_at(tree, record, box)
         if high <= stop and (right == NONE or high < stop):
             desk.mark[place] = GOES_LEFT
             lefts += 1
@@ -306,7 +314,7 @@ def gather(tree: Tree, node: int, dimension: int, desk: Desk) -> None:
     count, record = tree.word[node + LEAF_COUNT], tree.word[node + LEAF]
     for place in range(count):
         box = box_on(tree, record, dimension)
-        low, high = tree.number[box + 1], tree.number[box + 2]
+        low, high = low_at(tree, box), high_at(tree, record, box)
         desk.at[place], desk.low[place], desk.high[place] = record, low, high
         if low > -math.inf:
             least, most = min(least, low), max(most, low)

@@ -9,8 +9,9 @@ are views of the same memory.
                the root's: hull of the leaf, hull of all beneath
     p-node     DIMENSION ROOT PARENT SIZE LOSS
     directory  p-nodes by dimension: (dimension, p-node) in a word each
-    leaf       records one after the other: (alternative, boxes and COVERED), (total, other weight),
+    leaf       records one after the other: (alternative, boxes and flags), (total, other weight),
                then for each box (dimension, weight), low, high
+               or, in a NARROW record, (dimension and weight in 16 bits each, high − low), low
 """
 
 from __future__ import annotations
@@ -57,9 +58,12 @@ PARTITION_WORDS = 5
 
 # Words of a record, and of each of its boxes.
 RECORD_WORDS = 2
-RECORD_BOX = 3
-COVERED = 1 << 16  # a flag beside the number of boxes: these are all that the alternative asks
-COUNT_MASK = COVERED - 1
+WIDE_BOX = 3
+NARROW_BOX = 2
+# Beside the number of boxes.
+COUNT_MASK = (1 << 16) - 1
+COVERED = 1 << 16  # these boxes are all that the alternative asks
+NARROW = 1 << 17  # every box's length is a float32 to the last bit, its dimension below 2^16
 
 # Halves of a summary: upper bounds of weights, by a hash of the dimension, of what is not among the
 # boxes, and of all together.

@@ -25,16 +25,18 @@ from stentor.index.be_star_tree.layout import (
     LEAF_COUNT,
     LEFT,
     LOW,
+    NARROW,
+    NARROW_BOX,
     NONE,
     OWN_HIGH,
     OWN_LOW,
     OWNER,
     PARTITIONS,
-    RECORD_BOX,
     RECORD_WORDS,
     RIGHT,
     ROOT,
     ROOT_NODE,
+    WIDE_BOX,
     Reading,
     X,
     Y,
@@ -46,6 +48,7 @@ NODES, RECORDS_TESTED = 0, 1
 EFFORTS = 2
 #: A directory so many times as long as the event is searched; a shorter one is read through.
 MUCH_LONGER = 4
+_SIXTEEN_BITS = (1 << 16) - 1
 
 
 class Spread(NamedTuple):
@@ -196,28 +199,44 @@ def scan_leaf(
     for _ in range(records):
         head = tree.code[2 * record + 1]
         boxes = head & COUNT_MASK
-        failed = first_missed(tree, record, boxes, value)
-        if failed == boxes:
+        is_met = meets_narrow(tree, record, boxes, value) if head & NARROW else meets_wide(
+            tree, record, boxes, value
+        )
+        if is_met:
             if count < len(found.event):
                 found.event[count] = event
                 found.alternative[count] = tree.code[2 * record]
-                found.covered[count] = head >= COVERED
+                found.covered[count] = (head & COVERED) != 0
             count += 1
-        record += RECORD_WORDS + RECORD_BOX * boxes
+        record += RECORD_WORDS + (NARROW_BOX if head & NARROW else WIDE_BOX) * boxes
     return count
 
 
 @kernel_inline
-def first_missed(tree: Reading, record: int, boxes: int, value: Float64) -> int:
-    """The first box of *record* that the event misses, or *boxes*."""
+def meets_narrow(tree: Reading, record: int, boxes: int, value: Float64) -> bool:
+    """Whether the event meets all *boxes* of a narrow *record*."""
     box = record + RECORD_WORDS
-    for place in range(boxes):
+    for _ in range(boxes):
+        dimension = tree.code[2 * box] & _SIXTEEN_BITS
+        low = tree.number[box + 1]
+        high = low + np.float64(tree.half[2 * box + 1])
+        if not (value[2 * dimension] <= high and value[2 * dimension + 1] >= low):
+            return False
+        box += NARROW_BOX
+    return True
+
+
+@kernel_inline
+def meets_wide(tree: Reading, record: int, boxes: int, value: Float64) -> bool:
+    """Whether the event meets all *boxes* of a wide *record*."""
+    box = record + RECORD_WORDS
+    for _ in range(boxes):
         dimension = tree.code[2 * box]
-        low, high = value[2 * dimension], value[2 * dimension + 1]
-        if not (low <= tree.number[box + 2] and high >= tree.number[box + 1]):
-            return place
-        box += RECORD_BOX
-    return boxes
+        low, high = tree.number[box + 1], tree.number[box + 2]
+        if not (value[2 * dimension] <= high and value[2 * dimension + 1] >= low):
+            return False
+        box += WIDE_BOX
+    return True
 
 
 def spread_for(dimensions: int, buckets: int) -> Spread:

@@ -48,6 +48,8 @@ from stentor.index.be_star_tree.layout import (
 from stentor.index.be_star_tree.records import (
     alternative_of,
     box_on,
+    high_at,
+    low_at,
     summarise,
     widen_summary,
     words_of,
@@ -164,7 +166,7 @@ def enclose(tree: Tree, node: int, record: int, how: int, desk: Desk) -> None:
     box, owner = node + BOXES, word[node + OWNER]
     while owner != NONE:
         own = box_on(tree, record, word[owner + DIMENSION])
-        low, high = number[own + 1], number[own + 2]
+        low, high = low_at(tree, own), high_at(tree, record, own)
         number[box + LOW] = min(number[box + LOW], low)
         number[box + HIGH] = max(number[box + HIGH], high)
         if how == STAYS:

@@ -18,7 +18,6 @@ from stentor.index.be_star_tree.layout import (
     NONE,
     OWNER,
     PARENT,
-    RECORD_BOX,
     RECORD_WORDS,
     SIZE,
     Desk,
@@ -26,7 +25,15 @@ from stentor.index.be_star_tree.layout import (
     Tree,
 )
 from stentor.index.be_star_tree.nodes import partition_on
-from stentor.index.be_star_tree.records import box_count, box_on, words_of
+from stentor.index.be_star_tree.records import (
+    box_count,
+    box_on,
+    box_words,
+    dimension_at,
+    high_at,
+    low_at,
+    words_of,
+)
 
 #: Of a histogram that estimates how selective an attribute is.
 BINS = 8
@@ -47,10 +54,10 @@ def rank_of(tree: Tree, partition: int, knobs: Knobs) -> float:
 def best_partition(tree: Tree, node: int, record: int, knobs: Knobs) -> int:
     """The p-node of *node* with the highest rank that *record* fits into, or NONE."""
     best, best_rank = NONE, -math.inf
-    box = record + RECORD_WORDS
+    box, step = record + RECORD_WORDS, box_words(tree, record)
     for _ in range(box_count(tree, record)):
-        dimension = tree.code[2 * box]
-        box += RECORD_BOX
+        dimension = dimension_at(tree, record, box)
+        box += step
         partition = partition_on(tree, node, dimension)
         if partition != NONE:
             rank = rank_of(tree, partition, knobs)
@@ -68,14 +75,14 @@ def best_dimension(tree: Tree, node: int, desk: Desk, knobs: Knobs) -> int:
     word, seen = tree.word, 0
     record = word[node + LEAF]
     for _ in range(word[node + LEAF_COUNT]):
-        box = record + RECORD_WORDS
+        box, step = record + RECORD_WORDS, box_words(tree, record)
         for _ in range(box_count(tree, record)):
-            dimension = tree.code[2 * box]
+            dimension = dimension_at(tree, record, box)
             if desk.tally[dimension] == 0:
                 desk.seen[seen] = dimension
                 seen += 1
             desk.tally[dimension] += 1
-            box += RECORD_BOX
+            box += step
         record += words_of(tree, record)
     owner = word[node + OWNER]
     while owner != NONE:
@@ -107,10 +114,12 @@ def average_bin(tree: Tree, node: int, dimension: int, desk: Desk) -> float:
             desk.bins[:BINS] = 0.0
         for _ in range(tree.word[node + LEAF_COUNT]):
             box = box_on(tree, record, dimension)
+            start = stop = 0.0
+            if box != NONE:
+                start, stop = low_at(tree, box), high_at(tree, record, box)
             record += words_of(tree, record)
             if box == NONE:
                 continue
-            start, stop = tree.number[box + 1], tree.number[box + 2]
             if fill:
                 first = 0 if start <= low or width <= 0.0 else int((start - low) / width)
                 last = BINS - 1 if stop >= high or width <= 0.0 else int((stop - low) / width)

@@ -27,14 +27,16 @@ from stentor.index.be_star_tree.layout import (
     COVERED,
     DESK,
     DIMENSIONS,
+    NARROW,
+    NARROW_BOX,
     NONE,
     OTHER,
-    RECORD_BOX,
     RECORD_WORDS,
     SLOTS,
     SUMMARY,
     TOTAL,
     VALUE,
+    WIDE_BOX,
     Desk,
     Reading,
     Tree,
@@ -44,6 +46,9 @@ from stentor.index.be_star_tree.layout import (
 
 #: A float32 is at most this share below the double that it was rounded from.
 _ROUNDING = 2.0**-23
+_SIXTEEN_BITS = (1 << 16) - 1
+#: By the exponent of a weight in 16 bits, what the last place of its significand is worth.
+_LAST_PLACE = np.array([2.0 ** (max(exponent, 1) - 134) for exponent in range(255)] + [math.inf])
 
 
 @kernel_inline
@@ -70,19 +75,62 @@ def box_count(tree: Tree | Reading, record: int) -> int:
 
 
 @kernel_inline
+def is_narrow(tree: Tree | Reading, record: int) -> bool:
+    """Whether the boxes of *record* take two words each, not three."""
+    return (tree.code[2 * record + 1] & NARROW) != 0
+
+
+@kernel_inline
+def box_words(tree: Tree | Reading, record: int) -> int:
+    """The words of each box of *record*."""
+    return NARROW_BOX if is_narrow(tree, record) else WIDE_BOX
+
+
+@kernel_inline
 def words_of(tree: Tree | Reading, record: int) -> int:
     """The words of *record*."""
-    return RECORD_WORDS + RECORD_BOX * box_count(tree, record)
+    return RECORD_WORDS + box_words(tree, record) * box_count(tree, record)
+
+
+@kernel_inline
+def dimension_at(tree: Tree | Reading, record: int, box: int) -> int:
+    """The dimension of the *box* of *record*."""
+    code = tree.code[2 * box]
+    return code & _SIXTEEN_BITS if is_narrow(tree, record) else code
+
+
+@kernel_inline
+def low_at(tree: Tree | Reading, box: int) -> float:
+    """Where *box* begins."""
+    return tree.number[box + 1]
+
+
+@kernel_inline
+def high_at(tree: Tree | Reading, record: int, box: int) -> float:
+    """Where the *box* of *record* ends."""
+    if is_narrow(tree, record):
+        return tree.number[box + 1] + np.float64(tree.half[2 * box + 1])
+    return tree.number[box + 2]
+
+
+@kernel_inline
+def weight_at(tree: Tree | Reading, record: int, box: int) -> float:
+    """The weight of the *box* of *record*, or a little more."""
+    if not is_narrow(tree, record):
+        return np.float64(tree.half[2 * box + 1])
+    bits = tree.code[2 * box] >> 16
+    exponent, significand = bits >> 7, bits & 127
+    return (significand + (128.0 if exponent > 0 else 0.0)) * _LAST_PLACE[exponent]
 
 
 @kernel_inline
 def box_on(tree: Tree | Reading, record: int, dimension: int) -> int:
     """The place of the box of *record* on *dimension*, or NONE."""
-    box = record + RECORD_WORDS
+    box, step = record + RECORD_WORDS, box_words(tree, record)
     for _ in range(box_count(tree, record)):
-        if tree.code[2 * box] == dimension:
+        if dimension_at(tree, record, box) == dimension:
             return box
-        box += RECORD_BOX
+        box += step
     return NONE
 
 
@@ -121,6 +169,8 @@ def write_record(columns: SubscriptionColumns, alternative: int, tree: Tree, wid
     tree.half[2 * DESK + 3] = at_least(other)
     if exact:
         tree.code[2 * DESK + 1] |= COVERED
+    if fits_narrow(tree):
+        make_narrow(tree)
 
 
 @kernel_part
@@ -148,12 +198,42 @@ def add_box(
     count = box_count(tree, DESK)
     if count == width or not low <= high:
         return False
-    box = DESK + RECORD_WORDS + RECORD_BOX * count
+    box = DESK + RECORD_WORDS + WIDE_BOX * count
     tree.code[2 * box] = dimension
     tree.half[2 * box + 1] = at_least(weight)
     tree.number[box + 1], tree.number[box + 2] = low, high
     tree.code[2 * DESK + 1] = count + 1
     return True
+
+
+@kernel_part
+def fits_narrow(tree: Tree) -> bool:
+    """Whether the record on the desk can be told in two words for each box, exactly."""
+    box = DESK + RECORD_WORDS
+    for _ in range(box_count(tree, DESK)):
+        low, high = tree.number[box + 1], tree.number[box + 2]
+        if not high - low < math.inf or tree.code[2 * box] > _SIXTEEN_BITS:
+            return False
+        if low + np.float64(np.float32(high - low)) != high:
+            return False
+        box += WIDE_BOX
+    return True
+
+
+@kernel_part
+def make_narrow(tree: Tree) -> None:
+    """Rewrite the record on the desk with two words for each box."""
+    wide = narrow = DESK + RECORD_WORDS
+    for _ in range(box_count(tree, DESK)):
+        dimension, low, high = tree.code[2 * wide], tree.number[wide + 1], tree.number[wide + 2]
+        bits = tree.code[2 * wide + 1]  # of the weight, a float32
+        rounded_up = (bits >> 16) + (1 if bits & _SIXTEEN_BITS else 0)
+        tree.code[2 * narrow] = dimension | rounded_up << 16
+        tree.half[2 * narrow + 1] = np.float32(high - low)
+        tree.number[narrow + 1] = low
+        wide += WIDE_BOX
+        narrow += NARROW_BOX
+    tree.code[2 * DESK + 1] |= NARROW
 
 
 @kernel_part
@@ -164,10 +244,10 @@ def summarise(tree: Tree, record: int, desk: Desk) -> None:
         slot[place] = 0.0
     slot[OTHER] = tree.half[2 * record + 3]
     slot[TOTAL] = tree.half[2 * record + 2]
-    box = record + RECORD_WORDS
+    box, step = record + RECORD_WORDS, box_words(tree, record)
     for _ in range(box_count(tree, record)):
-        slot[tree.code[2 * box] % SLOTS] += tree.half[2 * box + 1]
-        box += RECORD_BOX
+        slot[dimension_at(tree, record, box) % SLOTS] += weight_at(tree, record, box)
+        box += step
 
 
 @kernel_inline
@@ -178,8 +258,3 @@ def widen_summary(tree: Tree, summary: int, desk: Desk) -> None:
         if desk.slot[place] > half[place]:
             half[place] = at_least(desk.slot[place])
 
-
-@kernel_inline
-def is_wide(low: float, high: float) -> bool:
-    """Whether low … high has no end."""
-    return low == -math.inf and high == math.inf
