@@ -14,7 +14,10 @@ from stentor.index.structure import Structure
 from stentor.index.variants import variant
 
 #: Where each structure's class stands.
-_STRUCTURES = {"scan": ("stentor.index.scan", "Scan")}
+_STRUCTURES = {
+    "scan": ("stentor.index.scan", "Scan"),
+    "be_star_tree": ("stentor.index.be_star_tree", "BEStarTree"),
+}
 
 #: What turns the name of a structure into that of its layered form.
 _LAYERED = " layered"

@@ -88,7 +88,8 @@ TOP_CLASS = 3  # the largest class of slabs that was ever released
 LARGEST_LEAF = 4  # words
 RECORDS = 5
 BUCKETS = 6  # c-nodes
-STATES = 7
+UNCOVERED = 7  # 1 where a record that is not COVERED was ever filed
+STATES = 8
 
 #: Classes of slabs: four to a doubling.
 CLASSES = 160
@@ -132,6 +133,7 @@ class Knobs(NamedTuple):
     histogram: bool
     by_sum: bool
     width: int
+    recycle: float  # waste above which a p-node is recycled
 
 
 class Desk(NamedTuple):

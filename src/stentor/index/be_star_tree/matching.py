@@ -1,4 +1,4 @@
-"""Events → candidates: one kernel for the whole walk.
+"""Events → the rows that want them: one kernel for the whole walk.
 
 An event is spread out over the dimensions that the tree knows; what it lacks is NaN, which meets no
 box. A c-node is looked at where the event meets the hull of all beneath it, its leaf and p-directory
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stentor._jit import kernel, kernel_inline, kernel_part
-from stentor.encoding.columns import EventColumns, Float64, Int32, Int64, UInt8
+from stentor.encoding.columns import EventColumns, Float64, Int32, Int64, SubscriptionColumns
 from stentor.index.be_star_tree.layout import (
     AXES,
     BOXES,
@@ -42,10 +42,15 @@ from stentor.index.be_star_tree.layout import (
     Y,
 )
 from stentor.index.be_star_tree.nodes import partition_on
+from stentor.index.row_marks import RowMarks, mark, read_out
+from stentor.index.table import Validity
+from stentor.index.verify.alternatives import alternative_holds, holds_at
+from stentor.index.verify.candidates import row_of
+from stentor.index.verify.scratch import EventScratch, scatter
 
-# Entries of `Spread.effort`.
-NODES, RECORDS_TESTED = 0, 1
-EFFORTS = 2
+# Entries of `Spread.effort`: c-nodes looked at, records tested, records whose boxes were all met.
+NODES, TESTED, MET = 0, 1, 2
+EFFORTS = 3
 #: A directory so many times as long as the event is searched; a shorter one is read through.
 MUCH_LONGER = 4
 _SIXTEEN_BITS = (1 << 16) - 1
@@ -60,20 +65,32 @@ class Spread(NamedTuple):
     effort: Int64  # (EFFORTS,)
 
 
-class Found(NamedTuple):
-    """Candidates: as `Candidates`, to be filled."""
+class Exact(NamedTuple):
+    """What the verifier takes, and what it need not be asked."""
 
-    event: Int64
-    alternative: Int64
-    covered: UInt8
+    columns: SubscriptionColumns
+    validity: Validity
+    events: EventColumns
+    scratch: EventScratch
+    is_proved: bool  # every record has all that its alternative asks
+    is_single: bool  # alternative i is the only one of row i
+    is_always: bool  # every filed row holds whenever an event comes
 
 
 @kernel
-def find_candidates(tree: Reading, events: EventColumns, spread: Spread, found: Found) -> int:
-    """The number of candidates of *events*; those that do not fit into *found* are only counted."""
-    count = 0
-    for event in range(len(events.value_start) - 1):
-        width = spread_event(tree, events, event, spread)
+def match_events(
+    tree: Reading, exact: Exact, spread: Spread, marks: RowMarks, starts: Int64, rows: Int64
+) -> int:
+    """The number of matches; *rows* gets each event's, ascending, *starts* where they start.
+
+    Those that do not fit into *rows* are only counted.
+    """
+    found = 0
+    for event in range(len(starts) - 1):
+        starts[event] = found
+        width = spread_event(tree, exact.events, event, spread)
+        if not exact.is_proved:
+            scatter(exact.events, event, exact.scratch)
         spread.stack[0] = ROOT_NODE
         height = 1
         while height > 0:
@@ -81,12 +98,13 @@ def find_candidates(tree: Reading, events: EventColumns, spread: Spread, found: 
             node = spread.stack[height]
             spread.effort[NODES] += 1
             height = push_children(tree, node, spread, height)
-            if not meets_own(tree, node, spread):
-                continue
-            height = push_partitions(tree, node, spread, width, height)
-            count = scan_leaf(tree, node, event, spread, found, count)
+            if meets_own(tree, node, spread):
+                height = push_partitions(tree, node, spread, width, height)
+                scan_leaf(tree, node, exact, event, spread, marks)
         clear(spread, width)
-    return count
+        found = read_out(marks, rows, found)
+    starts[len(starts) - 1] = found
+    return found
 
 
 @kernel_part
@@ -190,26 +208,49 @@ def push_root(tree: Reading, partition: int, dimension: int, spread: Spread, hei
 
 @kernel_inline
 def scan_leaf(
-    tree: Reading, node: int, event: int, spread: Spread, found: Found, count: int
-) -> int:
-    """Add the records in the leaf of *node* whose boxes the event meets; how many there are."""
+    tree: Reading, node: int, exact: Exact, event: int, spread: Spread, marks: RowMarks
+) -> None:
+    """Mark the rows of the records in the leaf of *node* that want the event."""
     record, value = tree.word[node + LEAF], spread.value
-    records = tree.word[node + LEAF_COUNT]
-    spread.effort[RECORDS_TESTED] += records
+    records, met = tree.word[node + LEAF_COUNT], 0
     for _ in range(records):
         head = tree.code[2 * record + 1]
         boxes = head & COUNT_MASK
-        is_met = meets_narrow(tree, record, boxes, value) if head & NARROW else meets_wide(
-            tree, record, boxes, value
-        )
+        if head & NARROW:
+            is_met = meets_narrow(tree, record, boxes, value)
+            words = RECORD_WORDS + NARROW_BOX * boxes
+        else:
+            is_met = meets_wide(tree, record, boxes, value)
+            words = RECORD_WORDS + WIDE_BOX * boxes
         if is_met:
-            if count < len(found.event):
-                found.event[count] = event
-                found.alternative[count] = tree.code[2 * record]
-                found.covered[count] = (head & COVERED) != 0
-            count += 1
-        record += RECORD_WORDS + (NARROW_BOX if head & NARROW else WIDE_BOX) * boxes
-    return count
+            met += 1
+            row = settled_row(exact, event, tree.code[2 * record], head)
+            if row != NONE:
+                mark(marks, row)
+        record += words
+    spread.effort[TESTED] += records
+    spread.effort[MET] += met
+
+
+@kernel_inline
+def settled_row(exact: Exact, event: int, alternative: int, head: int) -> int:
+    """The row of *alternative*, all of whose boxes the event meets, if it wants it, or NONE."""
+    row = alternative
+    if not exact.is_single:
+        row = row_of(exact.columns.alternative_start, alternative)
+    if not exact.is_always and not holds_at(
+        exact.columns, exact.validity, row, exact.events, event
+    ):
+        return NONE
+    if not head & COVERED and not is_verified(exact.columns, alternative, exact.scratch):
+        return NONE
+    return row
+
+
+@kernel_part
+def is_verified(columns: SubscriptionColumns, alternative: int, scratch: EventScratch) -> bool:
+    """Whether *alternative* holds of the event in *scratch*."""
+    return alternative_holds(columns, alternative, scratch)
 
 
 @kernel_inline

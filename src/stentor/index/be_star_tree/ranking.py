@@ -47,7 +47,19 @@ def rank_of(tree: Tree, partition: int, knobs: Knobs) -> float:
     size, loss = float(tree.word[partition + SIZE]), tree.number[partition + LOSS]
     if knobs.by_sum:
         return size - loss
-    return (size - loss) / max(1.0, size) + _LARGER * size
+    return 1.0 - loss / max(1.0, size) / knobs.recycle + _LARGER * size
+
+
+@kernel_inline
+def dimension_rank(count: int, waste: float, knobs: Knobs) -> float:
+    """The rank of a dimension that *count* records have, each of which it costs *waste*.
+
+    A dimension that wastes more than is allowed comes after all others, by what it wastes.
+    """
+    if knobs.by_sum:
+        return count * (1.0 - waste)
+    saved = 1.0 - waste / knobs.recycle
+    return count * saved if saved > 0.0 else saved
 
 
 @kernel_part
@@ -95,7 +107,7 @@ def best_dimension(tree: Tree, node: int, desk: Desk, knobs: Knobs) -> int:
         desk.tally[dimension] = 0
         if count == 0:
             continue
-        rank = count * (1.0 - tree.waste[dimension])
+        rank = dimension_rank(count, tree.waste[dimension], knobs)
         if knobs.histogram and tree.waste[dimension] == 0.0:
             rank = count - average_bin(tree, node, dimension, desk)
         if rank > best_rank:

@@ -35,6 +35,7 @@ from stentor.index.be_star_tree.layout import (
     SLOTS,
     SUMMARY,
     TOTAL,
+    UNCOVERED,
     VALUE,
     WIDE_BOX,
     Desk,
@@ -44,8 +45,7 @@ from stentor.index.be_star_tree.layout import (
     Y,
 )
 
-#: A float32 is at most this share below the double that it was rounded from.
-_ROUNDING = 2.0**-23
+_INFINITY = np.float32(math.inf)
 _SIXTEEN_BITS = (1 << 16) - 1
 #: By the exponent of a weight in 16 bits, what the last place of its significand is worth.
 _LAST_PLACE = np.array([2.0 ** (max(exponent, 1) - 134) for exponent in range(255)] + [math.inf])
@@ -56,9 +56,7 @@ def at_least(value: float) -> np.float32:
     """The float32 of *value*, rounded up."""
     rounded = np.float32(value)
     if np.float64(rounded) < value:
-        rounded = np.float32(value * (1.0 + _ROUNDING))
-        if np.float64(rounded) < value:  # below what a float32 tells from 0
-            rounded = np.float32(value + 2e-45)
+        rounded = np.nextafter(rounded, _INFINITY)
     return rounded
 
 
@@ -169,6 +167,8 @@ def write_record(columns: SubscriptionColumns, alternative: int, tree: Tree, wid
     tree.half[2 * DESK + 3] = at_least(other)
     if exact:
         tree.code[2 * DESK + 1] |= COVERED
+    else:
+        tree.state[UNCOVERED] = 1
     if fits_narrow(tree):
         make_narrow(tree)
 

@@ -1,0 +1,338 @@
+"""The k best of each event: Algorithms 6 and 7.
+
+One heap of p-nodes by the most that anything beneath may score, the highest first, serves the
+whole search; another holds the k best rows so far. Where k are known, whatever cannot reach the
+least of them is passed over: records, leaves, buckets, p-nodes; and with the first p-node on the
+heap that cannot, all is done.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from stentor._jit import kernel, kernel_inline, kernel_part
+from stentor.encoding.columns import Float64, Int64
+from stentor.index.be_star_tree.layout import (
+    ALL_SUMMARY,
+    AXES,
+    COUNT_MASK,
+    DIRECTORY,
+    LEAF,
+    LEAF_COUNT,
+    LEAF_SUMMARY,
+    LEFT,
+    NARROW,
+    NARROW_BOX,
+    NONE,
+    OTHER,
+    PARTITIONS,
+    RECORD_WORDS,
+    RIGHT,
+    ROOT,
+    ROOT_NODE,
+    SLOTS,
+    TOTAL,
+    WIDE_BOX,
+    Reading,
+)
+from stentor.index.be_star_tree.matching import (
+    MUCH_LONGER,
+    NODES,
+    TESTED,
+    Exact,
+    Spread,
+    clear,
+    meets_all,
+    meets_narrow,
+    meets_own,
+    meets_wide,
+    own_dimension,
+    settled_row,
+    spread_event,
+)
+from stentor.index.be_star_tree.nodes import partition_on
+from stentor.index.verify.alternatives import alternative_score, combine
+from stentor.index.verify.scratch import scatter, weight_of
+
+#: Scores are added up in another order than bounds are: this is more than both are rounded by.
+_ROUNDING = 1.0 + 1e-9
+
+
+class Search(NamedTuple):
+    """Scratch of one call."""
+
+    bound: Float64  # (p-nodes,) a heap: the highest first
+    bucket: Int64  # (p-nodes,) the first bucket of each
+    score: Float64  # (k,) a heap: the least first
+    row: Int64  # (k,)
+    size: Int64  # (2,) of both heaps
+    weight: Float64  # (SLOTS + 2,) the event's greatest by slot, of what it has, of all
+
+
+class Scored(NamedTuple):
+    """Rows that were among the k best when they were found."""
+
+    event: Int64
+    row: Int64
+    score: Float64
+
+
+FRONTIER, BEST = 0, 1
+PRESENT_WEIGHT, ANY_WEIGHT = SLOTS, SLOTS + 1
+
+
+@kernel
+def find_best(
+    tree: Reading, exact: Exact, scoring: int, spread: Spread, search: Search, found: Scored
+) -> int:
+    """The number of rows that may be among the k best; those that do not fit are only counted."""
+    count = 0
+    for event in range(len(exact.events.value_start) - 1):
+        width = spread_event(tree, exact.events, event, spread)
+        scatter(exact.events, event, exact.scratch)
+        weigh_event(tree, exact, event, spread, width, search)
+        search.size[FRONTIER] = search.size[BEST] = 0
+        bucket = ROOT_NODE
+        while bucket != NONE:
+            count = search_directory(
+                tree, exact, event, scoring, spread, width, search, bucket, found, count
+            )
+            bucket = next_bucket(search)
+        clear(spread, width)
+    return count
+
+
+@kernel_part
+def weigh_event(
+    tree: Reading, exact: Exact, event: int, spread: Spread, width: int, search: Search
+) -> None:
+    """Fill `search.weight` for the event that is spread out."""
+    weight, events = search.weight, exact.events
+    weight[: SLOTS + 1] = 0.0
+    weight[ANY_WEIGHT] = 1.0
+    for place in range(width):
+        dimension = spread.dimension[place]
+        own = weight_of(exact.scratch, tree.key_of[dimension] // AXES)
+        weight[dimension % SLOTS] = max(weight[dimension % SLOTS], own)
+        weight[PRESENT_WEIGHT] = max(weight[PRESENT_WEIGHT], own)
+    for place in range(events.weight_start[event], events.weight_start[event + 1]):
+        weight[ANY_WEIGHT] = max(weight[ANY_WEIGHT], events.weight[place])
+
+
+@kernel_inline
+def least_score(search: Search) -> float:
+    """What a row must score to be among the k best so far; −∞ while there are fewer."""
+    if search.size[BEST] < len(search.score):
+        return -math.inf
+    return search.score[0]
+
+
+@kernel_inline
+def bound_of(tree: Reading, summary: int, scoring: int, weight: Float64) -> float:
+    """The most that anything within *summary* scores; NaN where nobody knows."""
+    half = tree.half[2 * summary : 2 * summary + TOTAL + 1]
+    other = weight[ANY_WEIGHT] * half[OTHER]
+    whole = weight[PRESENT_WEIGHT] * half[TOTAL] + other
+    by_slots = combine(scoring, 0.0, other)
+    for slot in range(SLOTS):
+        by_slots = combine(scoring, by_slots, weight[slot] * half[slot])
+    return _ROUNDING * (by_slots if by_slots < whole else whole)
+
+
+@kernel_part
+def search_directory(
+    tree: Reading,
+    exact: Exact,
+    event: int,
+    scoring: int,
+    spread: Spread,
+    width: int,
+    search: Search,
+    bucket: int,
+    found: Scored,
+    count: int,
+) -> int:
+    """Look through a directory of clusters from *bucket* on (Algorithm 7); the p-nodes of its
+    buckets go to the frontier."""
+    word = tree.word
+    spread.stack[0] = bucket
+    height = 1
+    while height > 0:
+        height -= 1
+        node = spread.stack[height]
+        spread.effort[NODES] += 1
+        for side in (LEFT, RIGHT):
+            child = word[node + side]
+            if child != NONE:
+                dimension = own_dimension(tree, node)
+                low, high = spread.value[2 * dimension], spread.value[2 * dimension + 1]
+                bound = bound_of(tree, child + ALL_SUMMARY, scoring, search.weight)
+                if meets_all(tree, child, low, high) and not bound < least_score(search):
+                    spread.stack[height] = child
+                    height += 1
+        if not meets_own(tree, node, spread):
+            continue
+        bound = bound_of(tree, node + LEAF_SUMMARY, scoring, search.weight)
+        if not bound < least_score(search):
+            count = scan_best(tree, node, exact, event, scoring, spread, search, found, count)
+        add_partitions(tree, node, scoring, spread, width, search)
+    return count
+
+
+@kernel_inline
+def add_partitions(
+    tree: Reading, node: int, scoring: int, spread: Spread, width: int, search: Search
+) -> None:
+    """Put the p-nodes of *node* that the event meets on the frontier, unless they are hopeless."""
+    partitions = tree.word[node + PARTITIONS]
+    if partitions > MUCH_LONGER * width:
+        for place in range(width):
+            dimension = spread.dimension[place]
+            partition = partition_on(tree, node, dimension)
+            if partition != NONE:
+                consider(tree, partition, dimension, scoring, spread, search)
+        return
+    directory = tree.word[node + DIRECTORY]
+    for place in range(directory, directory + partitions):
+        dimension = tree.code[2 * place]
+        if not math.isnan(spread.value[2 * dimension]):
+            consider(tree, tree.code[2 * place + 1], dimension, scoring, spread, search)
+
+
+@kernel_part
+def consider(
+    tree: Reading, partition: int, dimension: int, scoring: int, spread: Spread, search: Search
+) -> None:
+    """Put *partition* on the frontier where the event meets it and it may matter."""
+    root = tree.word[partition + ROOT]
+    low, high = spread.value[2 * dimension], spread.value[2 * dimension + 1]
+    if not meets_all(tree, root, low, high):
+        return
+    bound = bound_of(tree, root + ALL_SUMMARY, scoring, search.weight)
+    if bound < least_score(search):
+        return
+    if math.isnan(bound):
+        bound = math.inf
+    place = search.size[FRONTIER]
+    search.size[FRONTIER] = place + 1
+    while place > 0 and search.bound[(place - 1) >> 1] < bound:
+        above = (place - 1) >> 1
+        search.bound[place], search.bucket[place] = search.bound[above], search.bucket[above]
+        place = above
+    search.bound[place], search.bucket[place] = bound, root
+
+
+@kernel_part
+def next_bucket(search: Search) -> int:
+    """The most promising bucket, taken off the frontier; NONE where all that is left is hopeless."""
+    size = search.size[FRONTIER]
+    if size == 0 or search.bound[0] < least_score(search):
+        return NONE
+    top = search.bucket[0]
+    size -= 1
+    search.size[FRONTIER] = size
+    bound, bucket, place = search.bound[size], search.bucket[size], 0
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if child + 1 < size and search.bound[child + 1] > search.bound[child]:
+            child += 1
+        if search.bound[child] <= bound:
+            break
+        search.bound[place], search.bucket[place] = search.bound[child], search.bucket[child]
+        place = child
+    search.bound[place], search.bucket[place] = bound, bucket
+    return top
+
+
+@kernel_inline
+def scan_best(
+    tree: Reading,
+    node: int,
+    exact: Exact,
+    event: int,
+    scoring: int,
+    spread: Spread,
+    search: Search,
+    found: Scored,
+    count: int,
+) -> int:
+    """Offer the records in the leaf of *node* that want the event and may be among the best."""
+    record, value = tree.word[node + LEAF], spread.value
+    for _ in range(tree.word[node + LEAF_COUNT]):
+        head = tree.code[2 * record + 1]
+        boxes = head & COUNT_MASK
+        words = RECORD_WORDS + (NARROW_BOX if head & NARROW else WIDE_BOX) * boxes
+        # A record's own total says most of the time that it cannot be among the best.
+        half = tree.half[2 * record + 2 : 2 * record + 4]
+        most = search.weight[PRESENT_WEIGHT] * half[0] + search.weight[ANY_WEIGHT] * half[1]
+        if not _ROUNDING * most < least_score(search):
+            spread.effort[TESTED] += 1
+            if head & NARROW:
+                is_met = meets_narrow(tree, record, boxes, value)
+            else:
+                is_met = meets_wide(tree, record, boxes, value)
+            if is_met:
+                alternative = tree.code[2 * record]
+                score = alternative_score(exact.columns, alternative, exact.scratch, scoring)
+                if not score < least_score(search):
+                    row = settled_row(exact, event, alternative, head)
+                    if row != NONE:
+                        if count < len(found.row):
+                            found.event[count], found.row[count] = event, row
+                            found.score[count] = score
+                        count += 1
+                        offer(search, row, score, exact.is_single)
+        record += words
+    return count
+
+
+@kernel_part
+def offer(search: Search, row: int, score: float, is_single: bool) -> None:
+    """Let *row* with *score* be among the k best, each row once with its best score."""
+    size = search.size[BEST]
+    place = NONE
+    if not is_single:
+        for other in range(size):
+            if search.row[other] == row:
+                if search.score[other] >= score:
+                    return
+                place = other
+                break
+    if place == NONE:
+        if size < len(search.score):
+            search.size[BEST] = size + 1
+            place = size
+            while place > 0 and search.score[(place - 1) >> 1] > score:
+                above = (place - 1) >> 1
+                search.score[place], search.row[place] = search.score[above], search.row[above]
+                place = above
+            search.score[place], search.row[place] = score, row
+            return
+        if score <= search.score[0]:
+            return
+        place = 0
+    size = search.size[BEST]
+    while 2 * place + 1 < size:  # its score has grown: it sinks
+        child = 2 * place + 1
+        if child + 1 < size and search.score[child + 1] < search.score[child]:
+            child += 1
+        if search.score[child] >= score:
+            break
+        search.score[place], search.row[place] = search.score[child], search.row[child]
+        place = child
+    search.score[place], search.row[place] = score, row
+
+
+def search_for(k: int, buckets: int) -> Search:
+    """Scratch for a search of the *k* best among so many *buckets*."""
+    return Search(
+        np.empty(buckets + 1),
+        np.empty(buckets + 1, np.int64),
+        np.empty(k),
+        np.empty(k, np.int64),
+        np.zeros(2, np.int64),
+        np.empty(SLOTS + 2),
+    )
