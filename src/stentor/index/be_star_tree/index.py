@@ -133,7 +133,7 @@ class BEStarTree(Structure):
         exact = self._exact(events, scratch_for(events))
         spread, marks = self._borrowed()
         search = search_for(k, self._store.buckets)
-        room, count = 0, (4 * k + 32) * event_count(events)
+        room, count = 0, (4 * k + 32) * max(1, event_count(events))
         while count > room:
             room = count
             found = Scored(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
