@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from stentor._jit import kernel, kernel_part
-from stentor.encoding.columns import EventColumns, Int64
+from stentor.encoding.columns import Int64
 from stentor.index.be_star_tree.layout import (
     AXES,
     COUNT_MASK,
@@ -38,6 +38,7 @@ from stentor.index.be_star_tree.layout import (
 )
 from stentor.index.be_star_tree.matching import (
     Spread,
+    Values,
     clear,
     meets_own,
     push_children,
@@ -61,7 +62,7 @@ _FADING = 0.5
 
 
 @kernel
-def measure_losses(tree: Tree, events: EventColumns, spread: Spread, desk: Desk) -> None:
+def measure_losses(tree: Tree, events: Values, spread: Spread, desk: Desk) -> None:
     """Set the loss of every p-node and the waste of every dimension to what *events* cost.
 
     Cost: a walk through the tree, and that of matching *events*.
@@ -163,7 +164,7 @@ def sum_up_waste(tree: Tree, spread: Spread, desk: Desk) -> None:
 
 
 @kernel
-def measure_extensions(tree: Tree, events: EventColumns, desk: Desk) -> None:
+def measure_extensions(tree: Tree, events: Values, desk: Desk) -> None:
     """Set each dimension's extension to the average width of what *events* have on it."""
     for dimension in range(tree.state[DIMENSIONS]):
         tree.extension[dimension] = 0.0

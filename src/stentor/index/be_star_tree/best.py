@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from stentor._jit import kernel, kernel_inline, kernel_part
-from stentor.encoding.columns import Float64, Int64
+from stentor.encoding.columns import EventColumns, Float64, Int32, Int64, SubscriptionColumns
 from stentor.index.be_star_tree.layout import (
     ALL_SUMMARY,
     AXES,
     COUNT_MASK,
+    COVERED,
     DIRECTORY,
     LEAF,
     LEAF_COUNT,
@@ -42,20 +43,26 @@ from stentor.index.be_star_tree.matching import (
     MUCH_LONGER,
     NODES,
     TESTED,
-    Exact,
     Spread,
+    Values,
     clear,
     meets_all,
     meets_narrow,
     meets_own,
     meets_wide,
     own_dimension,
-    settled_row,
     spread_event,
 )
 from stentor.index.be_star_tree.nodes import partition_on
-from stentor.index.verify.alternatives import alternative_score, combine
-from stentor.index.verify.scratch import scatter, weight_of
+from stentor.index.table import Validity
+from stentor.index.verify.alternatives import (
+    alternative_holds,
+    alternative_score,
+    combine,
+    holds_at,
+)
+from stentor.index.verify.candidates import row_of
+from stentor.index.verify.scratch import EventScratch, scatter, weight_of
 
 #: Scores are added up in another order than bounds are: this is more than both are rounded by.
 _ROUNDING = 1.0 + 1e-9
@@ -84,16 +91,34 @@ FRONTIER, BEST = 0, 1
 PRESENT_WEIGHT, ANY_WEIGHT = SLOTS, SLOTS + 1
 
 
+class Exact(NamedTuple):
+    """What the verifier takes, and what it need not be asked."""
+
+    columns: SubscriptionColumns
+    validity: Validity
+    events: EventColumns
+    scratch: EventScratch
+    is_single: bool  # alternative i is the only one of row i
+    is_always: bool  # every filed row holds whenever an event comes
+
+
 @kernel
 def find_best(
-    tree: Reading, exact: Exact, scoring: int, spread: Spread, search: Search, found: Scored
+    tree: Reading,
+    key_of: Int32,
+    values: Values,
+    exact: Exact,
+    scoring: int,
+    spread: Spread,
+    search: Search,
+    found: Scored,
 ) -> int:
     """The number of rows that may be among the k best; those that do not fit are only counted."""
     count = 0
     for event in range(len(exact.events.value_start) - 1):
-        width = spread_event(tree, exact.events, event, spread)
+        width = spread_event(tree, values, event, spread)
         scatter(exact.events, event, exact.scratch)
-        weigh_event(tree, exact, event, spread, width, search)
+        weigh_event(key_of, exact, event, spread, width, search)
         search.size[FRONTIER] = search.size[BEST] = 0
         bucket = ROOT_NODE
         while bucket != NONE:
@@ -107,7 +132,7 @@ def find_best(
 
 @kernel_part
 def weigh_event(
-    tree: Reading, exact: Exact, event: int, spread: Spread, width: int, search: Search
+    key_of: Int32, exact: Exact, event: int, spread: Spread, width: int, search: Search
 ) -> None:
     """Fill `search.weight` for the event that is spread out."""
     weight, events = search.weight, exact.events
@@ -115,7 +140,7 @@ def weigh_event(
     weight[ANY_WEIGHT] = 1.0
     for place in range(width):
         dimension = spread.dimension[place]
-        own = weight_of(exact.scratch, tree.key_of[dimension] // AXES)
+        own = weight_of(exact.scratch, key_of[dimension] // AXES)
         weight[dimension % SLOTS] = max(weight[dimension % SLOTS], own)
         weight[PRESENT_WEIGHT] = max(weight[PRESENT_WEIGHT], own)
     for place in range(events.weight_start[event], events.weight_start[event + 1]):
@@ -287,6 +312,21 @@ def scan_best(
                         offer(search, row, score, exact.is_single)
         record += words
     return count
+
+
+@kernel_part
+def settled_row(exact: Exact, event: int, alternative: int, head: int) -> int:
+    """The row of *alternative*, all of whose boxes the event meets, if it wants it, or NONE."""
+    row = alternative
+    if not exact.is_single:
+        row = row_of(exact.columns.alternative_start, alternative)
+    if not exact.is_always and not holds_at(
+        exact.columns, exact.validity, row, exact.events, event
+    ):
+        return NONE
+    if not head & COVERED and not alternative_holds(exact.columns, alternative, exact.scratch):
+        return NONE
+    return row
 
 
 @kernel_part

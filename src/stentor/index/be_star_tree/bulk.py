@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from stentor._jit import kernel, kernel_part
-from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns
+from stentor.encoding.columns import Int64, SubscriptionColumns
 from stentor.index.be_star_tree.filing import has_room, push_if_full, relieve
 from stentor.index.be_star_tree.layout import (
     DESK,
@@ -26,7 +26,7 @@ from stentor.index.be_star_tree.layout import (
     Knobs,
     Tree,
 )
-from stentor.index.be_star_tree.matching import Spread, clear, spread_event
+from stentor.index.be_star_tree.matching import Spread, Values, clear, spread_event
 from stentor.index.be_star_tree.nodes import ENTERS, append, enclose, new_partition, partition_on
 from stentor.index.be_star_tree.ranking import dimension_rank
 from stentor.index.be_star_tree.records import (
@@ -58,7 +58,7 @@ def estimate_waste(
     columns: SubscriptionColumns,
     alternatives: Int64,
     tree: Tree,
-    events: EventColumns,
+    events: Values,
     spread: Spread,
     desk: Desk,
     knobs: Knobs,

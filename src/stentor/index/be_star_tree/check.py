@@ -72,6 +72,8 @@ class _Checker:
     def __init__(self, store: TreeStore, columns: SubscriptionColumns) -> None:
         self.tree: Reading = store.reading
         self.knobs = store.knobs
+        self.key_of = store.tree.key_of
+        self.proved = store.tree.proved
         self.columns = columns
         self.seen: dict[int, int] = {}
         self.slabs: list[tuple[int, int]] = []
@@ -185,6 +187,7 @@ class _Checker:
             weights[dimension % SLOTS] += weight
             box += at.NARROW_BOX if is_narrow else at.WIDE_BOX
         is_covered = bool(head & at.COVERED)
+        assert is_covered == bool(self.proved[alternative])
         self._holds_against(alternative, boxes, weights, is_covered)
         rounded = weights.astype(np.float32)
         up = np.nextafter(rounded, np.float32(np.inf))
@@ -198,7 +201,7 @@ class _Checker:
         is_covered: bool,
     ) -> None:
         """Assert that *boxes* and *weights* bound what *alternative* asks."""
-        columns, key_of = self.columns, self.tree.key_of
+        columns, key_of = self.columns, self.key_of
         start, stop = columns.predicate_start[alternative : alternative + 2].tolist()
         assert weights[at.TOTAL] >= columns.weight[start:stop].sum() * (1 - 1e-12)
         assert weights[: at.TOTAL].sum() >= columns.weight[start:stop].sum() * (1 - 1e-6)

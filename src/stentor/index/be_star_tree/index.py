@@ -14,23 +14,29 @@ from stentor.encoding.columns import (
     MatchPairs,
     ScoredPairs,
     SubscriptionColumns,
-    empty,
     event_count,
 )
 from stentor.encoding.ragged import children, concatenate, events_between, take
 from stentor.encoding.readonly import read_only
 from stentor.errors import FolderError
-from stentor.index.be_star_tree.best import Scored, find_best, search_for
+from stentor.index.be_star_tree.best import Exact, Scored, find_best, search_for
 from stentor.index.be_star_tree.check import check_tree
-from stentor.index.be_star_tree.matching import MET, NODES, TESTED, Exact, Spread, match_events
+from stentor.index.be_star_tree.matching import (
+    MET,
+    NODES,
+    TESTED,
+    Spread,
+    find_alternatives,
+    values_of,
+)
 from stentor.index.be_star_tree.settings import Settings
 from stentor.index.be_star_tree.store import TreeStore
 from stentor.index.row_marks import RowMarks, marks_for
 from stentor.index.storage import read_arrays, write_arrays
 from stentor.index.structure import Structure
 from stentor.index.tiles import joined, over_tiles
-from stentor.index.verify import best_of
-from stentor.index.verify.scratch import EventScratch, scratch_for
+from stentor.index.verify import Candidates, best_of, settle
+from stentor.index.verify.scratch import scratch_for
 from stentor.model import Scoring
 from stentor.model.time import NEVER
 
@@ -39,7 +45,9 @@ ROOM, MOST_ROOM = 1 << 12, 1 << 22
 #: Of so many best the rows are kept in a heap; of more, all matches are scored.
 MOST_SEARCHED = 1024
 #: Published events for each one of the window.
-EVENTS_PER_SAMPLE = 32
+EVENTS_PER_SAMPLE = 64
+#: A sample with at most so many values is kept as it is; of others, a copy.
+FEW_VALUES = 256
 
 
 class BEStarTree(Structure):
@@ -55,7 +63,7 @@ class BEStarTree(Structure):
         super().__init__()
         self._store = TreeStore(self.settings.knobs)
         self._is_single = self._is_endless = True
-        self._spreads: list[tuple[Spread, RowMarks]] = []
+        self._scratches: list[tuple[Spread, RowMarks]] = []
         self._room_each = 8
         self._window: list[EventColumns] = []
         self._seen = 0
@@ -80,30 +88,36 @@ class BEStarTree(Structure):
         """
         pairs, _ = self._walk(events)
         self._sample(events)
-        return pairs
+        if self._store.is_proved and self._is_single and self._is_always:
+            return pairs  # an alternative has the number of its row
+        event = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
+        candidates = Candidates(event, pairs.rows, self._store.tree.proved[pairs.rows])
+        return settle(self.subscriptions.columns, self.subscriptions.validity, events, candidates)
 
     def _walk(self, events: EventColumns) -> tuple[MatchPairs, Int64]:
-        """The matches of *events*, and what finding them took."""
+        """The alternatives that *events* may want, event by event; and what finding them took."""
         count = event_count(events)
         starts = np.empty(count + 1, np.int64)
-        scratch = _NO_SCRATCH if self._store.is_proved else scratch_for(events)
-        exact = self._exact(events, scratch)
-        spread, marks = self._borrowed()
+        values = values_of(events)
+        spread, marks = scratch = self._borrowed()
         room, found = 0, max(ROOM, self._room_each * count)
         while found > room:
             if found > MOST_ROOM and count > 1:
-                self._spreads.append((spread, marks))
-                cuts = events_between(events, 0, count // 2), events_between(events, count // 2, None)
-                halves = [self._walk(one) for one in cuts]
-                return joined([pairs for pairs, _ in halves]), halves[0][1] + halves[1][1]
+                self._scratches.append(scratch)
+                half = count // 2
+                cuts = events_between(events, 0, half), events_between(events, half, None)
+                walks = [self._walk(one) for one in cuts]
+                return joined([pairs for pairs, _ in walks]), walks[0][1] + walks[1][1]
             room = found
-            rows = np.empty(room, np.int64)
+            alternatives = np.empty(room, np.int64)
             spread.effort[:] = 0
-            found = match_events(self._store.reading, exact, spread, marks, starts, rows)
+            found = find_alternatives(
+                self._store.reading, values, spread, marks, starts, alternatives
+            )
         effort = spread.effort.copy()
-        self._spreads.append((spread, marks))
+        self._scratches.append(scratch)
         self._room_each = max(self._room_each, 2 * found // max(1, count))
-        return MatchPairs(starts, rows[:found]), effort
+        return MatchPairs(starts, alternatives[:found]), effort
 
     def top(
         self,
@@ -130,43 +144,52 @@ class BEStarTree(Structure):
 
     def _search(self, events: EventColumns, k: int, scoring: Scoring) -> Scored:
         """Rows that are among the k best, and some that were until better ones were found."""
-        exact = self._exact(events, scratch_for(events))
-        spread, marks = self._borrowed()
-        search = search_for(k, self._store.buckets)
+        table, store = self.subscriptions, self._store
+        scratch = scratch_for(events)
+        exact = Exact(
+            table.columns, table.validity, events, scratch, self._is_single, self._is_always
+        )
+        borrowed = self._borrowed()
+        search = search_for(k, store.buckets)
         room, count = 0, (4 * k + 32) * max(1, event_count(events))
         while count > room:
             room = count
             found = Scored(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
-            count = find_best(self._store.reading, exact, int(scoring), spread, search, found)
-        self._spreads.append((spread, marks))
+            count = find_best(
+                store.reading,
+                read_only(store.tree.key_of),
+                values_of(events),
+                exact,
+                int(scoring),
+                borrowed[0],
+                search,
+                found,
+            )
+        self._scratches.append(borrowed)
         return Scored(*(array[:count] for array in found))
 
-    def _exact(self, events: EventColumns, scratch: EventScratch) -> Exact:
-        """What the verifier takes for *events*, and what it need not be asked."""
+    @property
+    def _is_always(self) -> bool:
+        """Whether every row whose record is in the tree holds whenever an event comes."""
         table = self.subscriptions
-        validity = table.validity
-        has_spans = len(validity.since) or len(validity.upto)
+        has_spans = len(table.validity.since) or len(table.validity.upto)
         is_gone = table.count - table.live_count == self._taken_out
-        return Exact(
-            table.columns,
-            validity,
-            events,
-            scratch,
-            self._store.is_proved,
-            self._is_single,
-            bool(self._is_endless and not has_spans and is_gone),
-        )
+        return bool(self._is_endless and not has_spans and is_gone)
 
     def _borrowed(self) -> tuple[Spread, RowMarks]:
         """Scratch that fits the tree, used again from call to call; threads have their own."""
-        words = -(-self.count // 64)
-        while self._spreads:
-            spread, marks = self._spreads.pop()
-            is_large = len(spread.stack) > self._store.buckets and len(marks.word) >= words
-            if is_large and len(spread.dimension) >= self._store.keys:
+        store = self._store
+        alternatives = len(self.subscriptions.columns.predicate_start) - 1
+        while self._scratches:
+            spread, marks = self._scratches.pop()
+            if (
+                len(spread.stack) > store.buckets
+                and len(spread.dimension) >= store.keys
+                and 64 * len(marks.word) >= alternatives
+            ):
                 return spread, marks
         # More than is needed now: the next insertion need not make it anew.
-        return self._store.spread(), marks_for(self.count + self.count // 4)
+        return store.spread(), marks_for(alternatives + alternatives // 4)
 
     # What changes.
 
@@ -218,8 +241,9 @@ class BEStarTree(Structure):
         self._seen += count
         if self._seen >= EVENTS_PER_SAMPLE:
             self._seen = 0
-            some = np.arange(0, count, EVENTS_PER_SAMPLE)
-            self._window.append(events if count == 1 else take(events, some))
+            if len(events.attribute) > FEW_VALUES:
+                events = take(events, np.arange(0, count, EVENTS_PER_SAMPLE))
+            self._window.append(events)
             del self._window[: -self.settings.window]
 
     def _adapt_if_due(self) -> None:
@@ -234,7 +258,7 @@ class BEStarTree(Structure):
         """
         if not self._window or self._store.is_mapped:
             return 0
-        events = concatenate(self._window)
+        events = concatenate([take(one, np.arange(event_count(one))) for one in self._window])
         self._window.clear()
         self._store.measure(events, apart=self.settings.apart)
         recycled = read_only(np.sort(self._store.recycled()))
@@ -293,6 +317,3 @@ def _each_once(found: Scored, events: int) -> ScoredPairs:
     starts = np.concatenate([[0], np.cumsum(np.bincount(event[first], minlength=events))])
     return ScoredPairs(starts, row[first], score[first])
 
-
-#: Where nothing has to be verified.
-_NO_SCRATCH = scratch_for(empty(EventColumns))

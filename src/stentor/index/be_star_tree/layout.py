@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stentor.encoding.columns import Float64, Int32, Int64
+from stentor.encoding.columns import Float64, Int32, Int64, UInt8
 
 Float32 = npt.NDArray[np.float32]
 
@@ -106,6 +106,7 @@ class Tree(NamedTuple):
     state: Int64  # (STATES,)
     pending: Int64  # (any,) a stack
     home: Int32  # (alternatives,) the c-node that each one's record is in, or NONE
+    proved: UInt8  # (alternatives,) 1 where its record is COVERED
     dimension_of: Int32  # (AXES × attributes,) or NONE
     key_of: Int32  # (AXES × attributes,) the other way round
     waste: Float64  # (AXES × attributes,) measured loss of a record filed under a dimension
@@ -113,14 +114,16 @@ class Tree(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What questions take: the pool and the dimensions, read-only."""
+    """What questions take: the pool and the dimensions, read-only.
+
+    Few arrays: handing each over takes 0.1 µs.
+    """
 
     word: Int64
     number: Float64
     half: Float32
     code: Int32
     dimension_of: Int32
-    key_of: Int32
 
 
 class Knobs(NamedTuple):

@@ -1,4 +1,4 @@
-"""Events → the rows that want them: one kernel for the whole walk.
+"""Events → the alternatives all of whose boxes they meet: one kernel for the whole walk.
 
 An event is spread out over the dimensions that the tree knows; what it lacks is NaN, which meets no
 box. A c-node is looked at where the event meets the hull of all beneath it, its leaf and p-directory
@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from stentor._jit import kernel, kernel_inline, kernel_part
-from stentor.encoding.columns import EventColumns, Float64, Int32, Int64, SubscriptionColumns
+from stentor.encoding.columns import EventColumns, Float64, Int32, Int64
 from stentor.index.be_star_tree.layout import (
     AXES,
     BOXES,
     COUNT_MASK,
-    COVERED,
     DIRECTORY,
     HIGH,
     LEAF,
@@ -43,10 +42,6 @@ from stentor.index.be_star_tree.layout import (
 )
 from stentor.index.be_star_tree.nodes import partition_on
 from stentor.index.row_marks import RowMarks, mark, read_out
-from stentor.index.table import Validity
-from stentor.index.verify.alternatives import alternative_holds, holds_at
-from stentor.index.verify.candidates import row_of
-from stentor.index.verify.scratch import EventScratch, scatter
 
 # Entries of `Spread.effort`: c-nodes looked at, records tested, records whose boxes were all met.
 NODES, TESTED, MET = 0, 1, 2
@@ -65,32 +60,27 @@ class Spread(NamedTuple):
     effort: Int64  # (EFFORTS,)
 
 
-class Exact(NamedTuple):
-    """What the verifier takes, and what it need not be asked."""
+class Values(NamedTuple):
+    """What the walk takes of events: as in `EventColumns`."""
 
-    columns: SubscriptionColumns
-    validity: Validity
-    events: EventColumns
-    scratch: EventScratch
-    is_proved: bool  # every record has all that its alternative asks
-    is_single: bool  # alternative i is the only one of row i
-    is_always: bool  # every filed row holds whenever an event comes
+    value_start: Int64
+    attribute: Int32
+    low: Float64
+    high: Float64
 
 
 @kernel
-def match_events(
-    tree: Reading, exact: Exact, spread: Spread, marks: RowMarks, starts: Int64, rows: Int64
+def find_alternatives(
+    tree: Reading, events: Values, spread: Spread, marks: RowMarks, starts: Int64, found: Int64
 ) -> int:
-    """The number of matches; *rows* gets each event's, ascending, *starts* where they start.
+    """The number of alternatives all of whose boxes an event meets; *found* gets each event's.
 
-    Those that do not fit into *rows* are only counted.
+    They ascend; *starts* says where each event's start. Those that do not fit are only counted.
     """
-    found = 0
+    count = 0
     for event in range(len(starts) - 1):
-        starts[event] = found
-        width = spread_event(tree, exact.events, event, spread)
-        if not exact.is_proved:
-            scatter(exact.events, event, exact.scratch)
+        starts[event] = count
+        width = spread_event(tree, events, event, spread)
         spread.stack[0] = ROOT_NODE
         height = 1
         while height > 0:
@@ -100,15 +90,15 @@ def match_events(
             height = push_children(tree, node, spread, height)
             if meets_own(tree, node, spread):
                 height = push_partitions(tree, node, spread, width, height)
-                scan_leaf(tree, node, exact, event, spread, marks)
+                scan_leaf(tree, node, spread, marks)
         clear(spread, width)
-        found = read_out(marks, rows, found)
-    starts[len(starts) - 1] = found
-    return found
+        count = read_out(marks, found, count)
+    starts[len(starts) - 1] = count
+    return count
 
 
 @kernel_part
-def spread_event(tree: Reading, events: EventColumns, event: int, spread: Spread) -> int:
+def spread_event(tree: Reading, events: Values, event: int, spread: Spread) -> int:
     """Write *event* to *spread*; on how many dimensions it has something."""
     width, attributes = 0, len(tree.dimension_of) // AXES
     for value in range(events.value_start[event], events.value_start[event + 1]):
@@ -207,10 +197,8 @@ def push_root(tree: Reading, partition: int, dimension: int, spread: Spread, hei
 
 
 @kernel_inline
-def scan_leaf(
-    tree: Reading, node: int, exact: Exact, event: int, spread: Spread, marks: RowMarks
-) -> None:
-    """Mark the rows of the records in the leaf of *node* that want the event."""
+def scan_leaf(tree: Reading, node: int, spread: Spread, marks: RowMarks) -> None:
+    """Mark the alternatives in the leaf of *node* all of whose boxes the event meets."""
     record, value = tree.word[node + LEAF], spread.value
     records, met = tree.word[node + LEAF_COUNT], 0
     for _ in range(records):
@@ -223,34 +211,11 @@ def scan_leaf(
             is_met = meets_wide(tree, record, boxes, value)
             words = RECORD_WORDS + WIDE_BOX * boxes
         if is_met:
+            mark(marks, tree.code[2 * record])
             met += 1
-            row = settled_row(exact, event, tree.code[2 * record], head)
-            if row != NONE:
-                mark(marks, row)
         record += words
     spread.effort[TESTED] += records
     spread.effort[MET] += met
-
-
-@kernel_inline
-def settled_row(exact: Exact, event: int, alternative: int, head: int) -> int:
-    """The row of *alternative*, all of whose boxes the event meets, if it wants it, or NONE."""
-    row = alternative
-    if not exact.is_single:
-        row = row_of(exact.columns.alternative_start, alternative)
-    if not exact.is_always and not holds_at(
-        exact.columns, exact.validity, row, exact.events, event
-    ):
-        return NONE
-    if not head & COVERED and not is_verified(exact.columns, alternative, exact.scratch):
-        return NONE
-    return row
-
-
-@kernel_part
-def is_verified(columns: SubscriptionColumns, alternative: int, scratch: EventScratch) -> bool:
-    """Whether *alternative* holds of the event in *scratch*."""
-    return alternative_holds(columns, alternative, scratch)
 
 
 @kernel_inline
@@ -278,6 +243,11 @@ def meets_wide(tree: Reading, record: int, boxes: int, value: Float64) -> bool:
             return False
         box += WIDE_BOX
     return True
+
+
+def values_of(events: EventColumns) -> Values:
+    """What the walk takes of *events*."""
+    return Values(events.value_start, events.attribute, events.low, events.high)
 
 
 def spread_for(dimensions: int, buckets: int) -> Spread:

@@ -165,6 +165,7 @@ def write_record(columns: SubscriptionColumns, alternative: int, tree: Tree, wid
             other += weight
     tree.half[2 * DESK + 2] = at_least(total)
     tree.half[2 * DESK + 3] = at_least(other)
+    tree.proved[alternative] = exact
     if exact:
         tree.code[2 * DESK + 1] |= COVERED
     else:

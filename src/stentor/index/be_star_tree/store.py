@@ -51,7 +51,7 @@ from stentor.index.be_star_tree.layout import (
     Reading,
     Tree,
 )
-from stentor.index.be_star_tree.matching import Spread, spread_for
+from stentor.index.be_star_tree.matching import Spread, spread_for, values_of
 from stentor.index.be_star_tree.ranking import BINS
 from stentor.index.be_star_tree.removing import take_out
 from stentor.index.storage import Arrays
@@ -75,6 +75,7 @@ class TreeStore:
             state=np.zeros(STATES, np.int64),
             pending=np.empty(_FIRST_PENDING, np.int64),
             home=np.zeros(0, np.int32),
+            proved=np.zeros(0, np.uint8),
             dimension_of=np.zeros(0, np.int32),
             key_of=np.zeros(0, np.int32),
             waste=np.zeros(0),
@@ -91,9 +92,10 @@ class TreeStore:
         store = cls(knobs)
         word = np.asarray(arrays["word"])
         views = word, word.view(np.float64), word.view(np.float32), word.view(np.int32)
-        dimension_of, key_of = arrays["dimension_of"], arrays["key_of"]
-        store._reading = Reading(*map(read_only, (*views, dimension_of, key_of)))
-        store.tree = store.tree._replace(state=np.array(arrays["state"]))
+        store._reading = Reading(*map(read_only, (*views, arrays["dimension_of"])))
+        store.tree = store.tree._replace(
+            state=arrays["state"], key_of=arrays["key_of"], proved=arrays["proved"]
+        )
         store.is_mapped = True
         return store
 
@@ -103,7 +105,8 @@ class TreeStore:
         return {
             "word": self.reading.word[: tree.state[USED]],
             "dimension_of": self.reading.dimension_of,
-            "key_of": self.reading.key_of,
+            "key_of": tree.key_of,
+            "proved": tree.proved,
             "state": tree.state,
         }
 
@@ -190,9 +193,10 @@ class TreeStore:
 
     def measure(self, events: EventColumns, *, apart: bool) -> None:
         """Learn from *events* what filing costs and, for siblings *apart*, how wide events are."""
-        measure_losses(self.tree, events, self.spread(), self.desk)
+        values = values_of(events)
+        measure_losses(self.tree, values, self.spread(), self.desk)
         if apart:
-            measure_extensions(self.tree, events, self.desk)
+            measure_extensions(self.tree, values, self.desk)
 
     def recycled(self) -> Int64:
         """The alternatives beneath p-nodes whose rank has fallen."""
@@ -215,7 +219,7 @@ class TreeStore:
         few = read_only(alternatives[:: max(1, len(alternatives) // _SAMPLED)])
         events = events_between(history, 0, min(_HISTORY, event_count(history)))
         estimate_waste(
-            columns, few, self.tree, events, self.spread(), self.desk, self.knobs
+            columns, few, self.tree, values_of(events), self.spread(), self.desk, self.knobs
         )
         self.desk.tally[:] = tally
 
@@ -231,9 +235,8 @@ class TreeStore:
         tree = self.tree
         count = len(columns.predicate_start) - 1
         if count > len(tree.home):
-            home = np.full(max(count, len(tree.home) * 5 // 4), NONE, np.int32)
-            home[: len(tree.home)] = tree.home
-            self._replace(home=home)
+            room = max(count, len(tree.home) * 5 // 4)
+            self._replace(home=_longer(tree.home, room, NONE), proved=_longer(tree.proved, room, 0))
         if not len(alternatives):
             return
         first, last = alternatives.min(), alternatives.max()
