@@ -1,8 +1,8 @@
 """The k best of each event: Algorithms 6 and 7.
 
-One heap of p-nodes by the most that anything beneath may score, the highest first, serves the
-whole search; another holds the k best rows so far. Where k are known, whatever cannot reach the
-least of them is passed over: records, leaves, buckets, p-nodes; and with the first p-node on the
+One heap of p-nodes and leaves by the most that anything in them may score, the highest first,
+serves the whole search; another holds the k best rows so far. Where k are known, whatever cannot
+reach the least of them is passed over: records, leaves, buckets, p-nodes; and with the first on the
 heap that cannot, all is done.
 """
 
@@ -71,8 +71,8 @@ _ROUNDING = 1.0 + 1e-9
 class Search(NamedTuple):
     """Scratch of one call."""
 
-    bound: Float64  # (p-nodes,) a heap: the highest first
-    bucket: Int64  # (p-nodes,) the first bucket of each
+    bound: Float64  # (p-nodes + leaves,) a heap, the frontier: the highest first
+    bucket: Int64  # (p-nodes + leaves,) a p-node's first bucket, or −1 − the bucket of a leaf
     score: Float64  # (k,) a heap: the least first
     row: Int64  # (k,)
     size: Int64  # (2,) of both heaps
@@ -120,12 +120,15 @@ def find_best(
         scatter(exact.events, event, exact.scratch)
         weigh_event(key_of, exact, event, spread, width, search)
         search.size[FRONTIER] = search.size[BEST] = 0
-        bucket = ROOT_NODE
-        while bucket != NONE:
-            count = search_directory(
-                tree, exact, event, scoring, spread, width, search, bucket, found, count
-            )
-            bucket = next_bucket(search)
+        search_directory(tree, ROOT_NODE, scoring, spread, width, search)
+        while is_promising(search):
+            bucket = take_most_promising(search)
+            if bucket >= 0:
+                search_directory(tree, bucket, scoring, spread, width, search)
+            else:
+                count = scan_best(
+                    tree, -1 - bucket, exact, event, scoring, spread, search, found, count
+                )
         clear(spread, width)
     return count
 
@@ -169,19 +172,12 @@ def bound_of(tree: Reading, summary: int, scoring: int, weight: Float64) -> floa
 
 @kernel_part
 def search_directory(
-    tree: Reading,
-    exact: Exact,
-    event: int,
-    scoring: int,
-    spread: Spread,
-    width: int,
-    search: Search,
-    bucket: int,
-    found: Scored,
-    count: int,
-) -> int:
-    """Look through a directory of clusters from *bucket* on (Algorithm 7); the p-nodes of its
-    buckets go to the frontier."""
+    tree: Reading, bucket: int, scoring: int, spread: Spread, width: int, search: Search
+) -> None:
+    """Look through a directory of clusters from *bucket* on (Algorithm 7).
+
+    Leaves and p-nodes of the buckets that the event meets go to the frontier.
+    """
     word = tree.word
     spread.stack[0] = bucket
     height = 1
@@ -200,11 +196,10 @@ def search_directory(
                     height += 1
         if not meets_own(tree, node, spread):
             continue
-        bound = bound_of(tree, node + LEAF_SUMMARY, scoring, search.weight)
-        if not bound < least_score(search):
-            count = scan_best(tree, node, exact, event, scoring, spread, search, found, count)
+        if word[node + LEAF_COUNT] > 0:
+            bound = bound_of(tree, node + LEAF_SUMMARY, scoring, search.weight)
+            add_to_frontier(search, bound, -1 - node)
         add_partitions(tree, node, scoring, spread, width, search)
-    return count
 
 
 @kernel_inline
@@ -236,7 +231,12 @@ def consider(
     low, high = spread.value[2 * dimension], spread.value[2 * dimension + 1]
     if not meets_all(tree, root, low, high):
         return
-    bound = bound_of(tree, root + ALL_SUMMARY, scoring, search.weight)
+    add_to_frontier(search, bound_of(tree, root + ALL_SUMMARY, scoring, search.weight), root)
+
+
+@kernel_part
+def add_to_frontier(search: Search, bound: float, bucket: int) -> None:
+    """Put *bucket* on the frontier, unless it is hopeless."""
     if bound < least_score(search):
         return
     if math.isnan(bound):
@@ -247,17 +247,20 @@ def consider(
         above = (place - 1) >> 1
         search.bound[place], search.bucket[place] = search.bound[above], search.bucket[above]
         place = above
-    search.bound[place], search.bucket[place] = bound, root
+    search.bound[place], search.bucket[place] = bound, bucket
+
+
+@kernel_inline
+def is_promising(search: Search) -> bool:
+    """Whether anything on the frontier may hold one of the k best."""
+    return search.size[FRONTIER] > 0 and not search.bound[0] < least_score(search)
 
 
 @kernel_part
-def next_bucket(search: Search) -> int:
-    """The most promising bucket, taken off the frontier; NONE where all that is left is hopeless."""
-    size = search.size[FRONTIER]
-    if size == 0 or search.bound[0] < least_score(search):
-        return NONE
+def take_most_promising(search: Search) -> int:
+    """The most promising bucket, taken off the frontier."""
     top = search.bucket[0]
-    size -= 1
+    size = search.size[FRONTIER] - 1
     search.size[FRONTIER] = size
     bound, bucket, place = search.bound[size], search.bucket[size], 0
     while 2 * place + 1 < size:
@@ -369,8 +372,8 @@ def offer(search: Search, row: int, score: float, is_single: bool) -> None:
 def search_for(k: int, buckets: int) -> Search:
     """Scratch for a search of the *k* best among so many *buckets*."""
     return Search(
-        np.empty(buckets + 1),
-        np.empty(buckets + 1, np.int64),
+        np.empty(2 * buckets + 1),
+        np.empty(2 * buckets + 1, np.int64),
         np.empty(k),
         np.empty(k, np.int64),
         np.zeros(2, np.int64),

@@ -1,33 +1,30 @@
 """All subscriptions known in advance: the tree built from the top (BE*-B).
 
-The first attribute of each record is chosen with everything in view: what filing under an attribute
-would waste is known from a history of events, or else estimated from the boxes themselves. Records
-of one attribute go into one bucket, which is then cut and partitioned as any that overflows.
+The first attribute of each record is chosen with everything in view: how many records each attribute
+has and, from a history of events, what filing under it would waste. Records of one attribute are
+filed one after the other, which keeps what they touch in the cache.
 """
 
 from __future__ import annotations
 
 import math
 
-from stentor._jit import kernel, kernel_part
+from stentor._jit import kernel
 from stentor.encoding.columns import Int64, SubscriptionColumns
-from stentor.index.be_star_tree.filing import has_room, push_if_full, relieve
+from stentor.index.be_star_tree.filing import file_record, has_room, relieve
 from stentor.index.be_star_tree.layout import (
     DESK,
     DIMENSIONS,
     NONE,
     PENDING,
     RECORD_WORDS,
-    RECORDS,
-    ROOT,
     ROOT_NODE,
-    SIZE,
     Desk,
     Knobs,
     Tree,
 )
 from stentor.index.be_star_tree.matching import Spread, Values, clear, spread_event
-from stentor.index.be_star_tree.nodes import ENTERS, append, enclose, new_partition, partition_on
+from stentor.index.be_star_tree.nodes import new_partition, partition_on
 from stentor.index.be_star_tree.ranking import dimension_rank
 from stentor.index.be_star_tree.records import (
     box_count,
@@ -35,7 +32,6 @@ from stentor.index.be_star_tree.records import (
     dimension_at,
     high_at,
     low_at,
-    summarise,
     write_record,
 )
 
@@ -125,9 +121,9 @@ def file_together(
     desk: Desk,
     knobs: Knobs,
 ) -> int:
-    """File *alternatives* from *start* on under the dimensions *chosen*, which ascend.
+    """File *alternatives* from *start* on, each under the dimension that was *chosen* for it.
 
-    Stops as `file_alternatives` does. A bucket is relieved when all of its dimension are in it.
+    Those for which none was come last. Stops as `file_alternatives` does.
     """
     place = start
     while True:
@@ -139,30 +135,10 @@ def file_together(
         if place == len(alternatives) or not has_room(tree, desk):
             return place
         write_record(columns, alternatives[place], tree, knobs.width)
-        file_first(tree, chosen[place], desk, knobs)
+        first = NONE
+        if chosen[place] != NONE:
+            first = partition_on(tree, ROOT_NODE, chosen[place])
+            if first == NONE:
+                first = new_partition(tree, ROOT_NODE, chosen[place], knobs.capacity)
+        file_record(tree, DESK, first, desk, knobs)
         place += 1
-        if place == len(alternatives) or chosen[place] != chosen[place - 1]:
-            push_if_full(tree, bucket_for(tree, chosen[place - 1], knobs))
-
-
-@kernel_part
-def bucket_for(tree: Tree, dimension: int, knobs: Knobs) -> int:
-    """The bucket that records with *dimension* are put into at first."""
-    if dimension == NONE:
-        return ROOT_NODE
-    partition = partition_on(tree, ROOT_NODE, dimension)
-    if partition == NONE:
-        partition = new_partition(tree, ROOT_NODE, dimension, knobs.capacity)
-    return tree.word[partition + ROOT]
-
-
-@kernel_part
-def file_first(tree: Tree, dimension: int, desk: Desk, knobs: Knobs) -> None:
-    """Put the record on the desk into the first bucket of *dimension*."""
-    bucket = bucket_for(tree, dimension, knobs)
-    summarise(tree, DESK, desk)
-    if dimension != NONE:
-        enclose(tree, ROOT_NODE, DESK, ENTERS, desk)
-        tree.word[partition_on(tree, ROOT_NODE, dimension) + SIZE] += 1
-    append(tree, bucket, DESK, desk)
-    tree.state[RECORDS] += 1

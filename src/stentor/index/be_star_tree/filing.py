@@ -106,7 +106,7 @@ def file_alternatives(
         if place == len(alternatives) or not has_room(tree, desk):
             return place
         write_record(columns, alternatives[place], tree, knobs.width)
-        file_record(tree, DESK, desk, knobs)
+        file_record(tree, DESK, NONE, desk, knobs)
         place += 1
 
 
@@ -126,17 +126,17 @@ def has_room(tree: Tree, desk: Desk) -> bool:
 
 
 @kernel_part
-def file_record(tree: Tree, record: int, desk: Desk, knobs: Knobs) -> None:
-    """Put *record* into its home bucket (Algorithm 1)."""
+def file_record(tree: Tree, record: int, first: int, desk: Desk, knobs: Knobs) -> None:
+    """Put *record* into its home bucket (Algorithm 1), under the p-node *first* if there is one."""
     summarise(tree, record, desk)
-    node = ROOT_NODE
-    while True:
+    node, partition = ROOT_NODE, first
+    if partition == NONE:
         partition = best_partition(tree, node, record, knobs)
-        if partition == NONE:
-            break
+    while partition != NONE:
         enclose(tree, node, record, ENTERS, desk)
         tree.word[partition + SIZE] += 1
         node = home_bucket(tree, record, partition, desk, knobs)
+        partition = best_partition(tree, node, record, knobs)
     append(tree, node, record, desk)
     tree.state[RECORDS] += 1
     push_if_full(tree, node)

@@ -61,7 +61,7 @@ _MOST_WORDS = int(np.iinfo(np.int32).max)
 _FIRST_WORDS = 2 * SPARE_WORDS
 _FIRST_PENDING = 256
 #: Alternatives and events from which the waste of each dimension is estimated.
-_SAMPLED, _HISTORY = 2000, 256
+_SAMPLED, _HISTORY = 4000, 128
 
 
 class TreeStore:
@@ -167,13 +167,17 @@ class TreeStore:
     ) -> None:
         """File *alternatives* into an empty tree, all at once (BE*-B)."""
         self._know(columns, alternatives)
-        count_dimensions(columns, alternatives, self.tree, self.desk, self.knobs)
+        few = read_only(alternatives[:: max(1, len(alternatives) // _SAMPLED)])
+        count_dimensions(columns, few, self.tree, self.desk, self.knobs)
         if history is not None:
-            self._estimate(columns, alternatives, history)
+            self._estimate(columns, few, history)
         chosen = np.empty(len(alternatives), np.int64)
         choose_dimensions(columns, alternatives, self.tree, self.desk, self.knobs, chosen)
         self.desk.tally[:] = 0
-        order = np.argsort(chosen, kind="stable")
+        # A p-node for a handful of records is not worth its while.
+        is_small = np.bincount(chosen + 1) <= self.knobs.capacity // 2
+        chosen[is_small[chosen + 1]] = NONE
+        order = np.argsort(np.where(chosen == NONE, len(self.tree.key_of), chosen), kind="stable")
         alternatives, chosen = read_only(alternatives[order]), read_only(chosen[order])
 
         def go_on(start: int) -> int:
@@ -212,11 +216,10 @@ class TreeStore:
     # Room.
 
     def _estimate(
-        self, columns: SubscriptionColumns, alternatives: Int64, history: EventColumns
+        self, columns: SubscriptionColumns, few: Int64, history: EventColumns
     ) -> None:
-        """Learn from *history* and some of *alternatives* what filing under a dimension wastes."""
+        """Learn from *history* and a *few* alternatives what filing under a dimension wastes."""
         tally = self.desk.tally.copy()
-        few = read_only(alternatives[:: max(1, len(alternatives) // _SAMPLED)])
         events = events_between(history, 0, min(_HISTORY, event_count(history)))
         estimate_waste(
             columns, few, self.tree, values_of(events), self.spread(), self.desk, self.knobs
