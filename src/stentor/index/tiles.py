@@ -24,8 +24,7 @@ def over_tiles(match: Callable[[EventColumns], Pairs], events: EventColumns, thr
     if count <= tile:
         return match(events)
     tiles = [
-        events_between(events, start, min(start + tile, count))
-        for start in range(0, count, tile)
+        events_between(events, start, min(start + tile, count)) for start in range(0, count, tile)
     ]
     if threads == 1:
         return joined([match(one) for one in tiles])

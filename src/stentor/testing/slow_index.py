@@ -115,9 +115,7 @@ class SlowIndex:
         """The live events that were not dropped, by row."""
         return {row: event for row, event in enumerate(self._live) if event is not None}
 
-    def _scored(
-        self, arrival: Arrival, scoring: Scoring = Scoring.SUM
-    ) -> list[tuple[int, float]]:
+    def _scored(self, arrival: Arrival, scoring: Scoring = Scoring.SUM) -> list[tuple[int, float]]:
         found = []
         for number, row in enumerate(self._rows):
             if row.holds_at(arrival):

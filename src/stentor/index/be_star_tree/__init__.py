@@ -9,9 +9,10 @@ Publish/Subscribe. ICDE 2012.
                             left [3─200]  overlap [150─400]  right [390─900]
                             each with a leaf, and a p-directory of its own when that overflows
 
-An alternative stands in one leaf as a record: its interval on each attribute, its weights. An event
-walks down where its values meet the hulls; what meets all boxes of a record matches. Every node knows
-the most that anything beneath it can score, which is how the k best are found without the others.
+An alternative stands in one leaf as a record: its interval on each attribute, its weights. An
+event walks down where its values meet the hulls; what meets all boxes of a record matches. Every
+node knows the most that anything beneath it can score, which is how the k best are found without
+the others.
 """
 
 from stentor.index.be_star_tree.index import BEStarTree

@@ -189,8 +189,8 @@ def measure_extensions(tree: Tree, events: Values, desk: Desk) -> None:
 def find_recycled(tree: Tree, spread: Spread, knobs: Knobs, found: Int64) -> int:
     """The number of alternatives under p-nodes whose rank has fallen; *found* gets them.
 
-    A p-node goes as a whole where by record it wastes more than is allowed, and at least half of its
-    records have a dimension that wastes much less.
+    A p-node goes as a whole where by record it wastes more than is allowed, and at least half of
+    its records have a dimension that wastes much less.
     """
     spread.stack[0] = ROOT_NODE
     height, count = 1, 0

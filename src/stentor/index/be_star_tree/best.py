@@ -155,7 +155,7 @@ def least_score(search: Search) -> float:
     """What a row must score to be among the k best so far; −∞ while there are fewer."""
     if search.size[BEST] < len(search.score):
         return -math.inf
-    return search.score[0]
+    return float(search.score[0])
 
 
 @kernel_inline
@@ -167,7 +167,7 @@ def bound_of(tree: Reading, summary: int, scoring: int, weight: Float64) -> floa
     by_slots = combine(scoring, 0.0, other)
     for slot in range(SLOTS):
         by_slots = combine(scoring, by_slots, weight[slot] * half[slot])
-    return _ROUNDING * (by_slots if by_slots < whole else whole)
+    return _ROUNDING * (min(whole, by_slots))
 
 
 @kernel_part
@@ -259,7 +259,7 @@ def is_promising(search: Search) -> bool:
 @kernel_part
 def take_most_promising(search: Search) -> int:
     """The most promising bucket, taken off the frontier."""
-    top = search.bucket[0]
+    top = int(search.bucket[0])
     size = search.size[FRONTIER] - 1
     search.size[FRONTIER] = size
     bound, bucket, place = search.bound[size], search.bucket[size], 0

@@ -1,8 +1,8 @@
 """All subscriptions known in advance: the tree built from the top (BE*-B).
 
-The first attribute of each record is chosen with everything in view: how many records each attribute
-has and, from a history of events, what filing under it would waste. Records of one attribute are
-filed one after the other, which keeps what they touch in the cache.
+The first attribute of each record is chosen with everything in view: how many records each
+attribute has and, from a history of events, what filing under it would waste. Records of one
+attribute are filed one after the other, which keeps what they touch in the cache.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Beneath:
 
 
 def check_tree(store: TreeStore, columns: SubscriptionColumns, live: Int64) -> None:
-    """Assert that *store* holds the alternatives *live*, each once, and that all bounds are tight."""
+    """Assert that *store* holds the alternatives *live*, each once, and that bounds are tight."""
     checker = _Checker(store, columns)
     found = checker.bucket(ROOT_NODE, NONE, NONE, [])
     assert found.records == store.records == len(checker.seen)
@@ -91,7 +91,8 @@ class _Checker:
         directory, dimensions = self._directory(node)
         if directory:
             self._slab(int(word[node + at.DIRECTORY]))
-        assert dimensions == sorted(set(dimensions)) and not set(dimensions) & set(path)
+        assert dimensions == sorted(set(dimensions))
+        assert not set(dimensions) & set(path), "no attribute stands twice on a path"
         for partition, dimension in zip(directory, dimensions, strict=True):
             own.add(self._partition(partition, node, dimension, path))
         beneath = Beneath()
@@ -125,7 +126,10 @@ class _Checker:
 
     def _directory(self, node: int) -> tuple[list[int], list[int]]:
         """The p-nodes of *node*, and their dimensions."""
-        count, start = int(self.tree.word[node + at.PARTITIONS]), self.tree.word[node + at.DIRECTORY]
+        count, start = (
+            int(self.tree.word[node + at.PARTITIONS]),
+            self.tree.word[node + at.DIRECTORY],
+        )
         assert (start == NONE) == (count == 0)
         if not count:
             return [], []
@@ -215,7 +219,8 @@ class _Checker:
             assert interval == (low, high) or low > high
         if is_covered:
             assert (columns.kind[start:stop] == SPAN).all()
-            assert not asked and len(boxes) == stop - start
+            assert not asked
+            assert len(boxes) == stop - start
         assert not asked or len(boxes) >= self.knobs.width
 
     def _slab(self, slab: int) -> None:

@@ -28,7 +28,6 @@ from stentor.index.be_star_tree.layout import (
     LEFT,
     LOW,
     NONE,
-    OWN_HIGH,
     OWN_LOW,
     OWNER,
     PARTITIONS,
@@ -90,7 +89,12 @@ def plant(tree: Tree, width: int, capacity: int) -> None:
 
 @kernel
 def file_alternatives(
-    columns: SubscriptionColumns, alternatives: Int64, start: int, tree: Tree, desk: Desk, knobs: Knobs
+    columns: SubscriptionColumns,
+    alternatives: Int64,
+    start: int,
+    tree: Tree,
+    desk: Desk,
+    knobs: Knobs,
 ) -> int:
     """File *alternatives* from place *start* on; where it stopped, for want of room or at the end.
 
@@ -120,8 +124,7 @@ def has_room(tree: Tree, desk: Desk) -> bool:
         if tree.word[node + LEAF_COUNT] >= len(desk.at):
             return False
     return bool(
-        state[USED] + words <= len(tree.word)
-        and state[PENDING] + MOST_PENDING <= len(tree.pending)
+        state[USED] + words <= len(tree.word) and state[PENDING] + MOST_PENDING <= len(tree.pending)
     )
 
 
@@ -162,7 +165,7 @@ def home_bucket(tree: Tree, record: int, partition: int, desk: Desk, knobs: Knob
     gap = tree.extension[dimension]
     box = box_on(tree, record, dimension)
     low, high = low_at(tree, box), high_at(tree, record, box)
-    node = word[partition + ROOT]
+    node = int(word[partition + ROOT])
     while True:
         left, right = word[node + LEFT], word[node + RIGHT]
         if left == NONE and right == NONE:
@@ -178,7 +181,7 @@ def home_bucket(tree: Tree, record: int, partition: int, desk: Desk, knobs: Knob
                 return node
             to_left = is_nearer_left(tree, left, right, low, high)
         enclose(tree, node, record, PASSES, desk)
-        node = left if to_left else right
+        node = int(left if to_left else right)
 
 
 @kernel_part
@@ -204,7 +207,7 @@ def stretches(tree: Tree, node: int, low: float, high: float, most_growth: float
     before_low, before_high = tree.number[node + BOXES + LOW], tree.number[node + BOXES + HIGH]
     length = before_high - before_low
     grown = max(high, before_high) - min(low, before_low)
-    return bool(0.0 < length and grown < math.inf and grown > most_growth * length)
+    return bool(length > 0.0 and grown < math.inf and grown > most_growth * length)
 
 
 @kernel_part
@@ -241,9 +244,9 @@ def relieve(tree: Tree, node: int, desk: Desk, knobs: Knobs) -> None:
     if word[node + LEAF_COUNT] <= word[node + CAPACITY]:
         return
     is_open = word[node + OWNER] != NONE and word[node + PARTITIONS] == 0
-    if is_open and (word[node + LEFT] == NONE or word[node + RIGHT] == NONE):
-        if split(tree, node, desk, knobs):
-            return
+    has_room_beneath = word[node + LEFT] == NONE or word[node + RIGHT] == NONE
+    if is_open and has_room_beneath and split(tree, node, desk, knobs):
+        return
     dimension = best_dimension(tree, node, desk, knobs)
     if dimension == NONE:
         word[node + CAPACITY] = 2 * word[node + LEAF_COUNT]
@@ -265,7 +268,7 @@ def split(tree: Tree, node: int, desk: Desk, knobs: Knobs) -> bool:
     elif right != NONE:
         stop, start = number[right + BOXES + LOW] - gap, math.inf
     else:
-        least = max(1, int(math.ceil(knobs.least_share * count)))
+        least = max(1, math.ceil(knobs.least_share * count))
         if knobs.exhaustive:
             stop, start = exhaustive_cut(desk, count, least, gap)
         else:

@@ -166,7 +166,7 @@ class BEStarTree(Structure):
                 found,
             )
         self._scratches.append(borrowed)
-        return Scored(*(array[:count] for array in found))
+        return Scored(found.event[:count], found.row[:count], found.score[:count])
 
     @property
     def _is_always(self) -> bool:
@@ -253,8 +253,8 @@ class BEStarTree(Structure):
     def adapt(self) -> int:
         """Learn from the window of events, and file anew what was filed badly; how many records.
 
-        A change does this by itself where the window is full. Cost: matching the window, and removing
-        and inserting each record.
+        A change does this by itself where the window is full. Cost: matching the window, and
+        removing and inserting each record.
         """
         if not self._window or self._store.is_mapped:
             return 0
@@ -311,9 +311,8 @@ class BEStarTree(Structure):
 def _each_once(found: Scored, events: int) -> ScoredPairs:
     """Each event's rows once, with their best scores, ascending."""
     order = np.lexsort((-found.score, found.row, found.event))
-    event, row, score = (array[order] for array in found)
+    event, row, score = found.event[order], found.row[order], found.score[order]
     first = np.ones(len(row), np.bool_)
     first[1:] = (row[1:] != row[:-1]) | (event[1:] != event[:-1])
     starts = np.concatenate([[0], np.cumsum(np.bincount(event[first], minlength=events))])
     return ScoredPairs(starts, row[first], score[first])
-

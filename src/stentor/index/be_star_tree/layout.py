@@ -126,6 +126,10 @@ class Reading(NamedTuple):
     dimension_of: Int32
 
 
+#: Whatever only reads takes either.
+Readable = Tree | Reading
+
+
 class Knobs(NamedTuple):
     """The settings that kernels take."""
 

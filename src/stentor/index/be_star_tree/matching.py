@@ -1,8 +1,8 @@
 """Events → the alternatives all of whose boxes they meet: one kernel for the whole walk.
 
-An event is spread out over the dimensions that the tree knows; what it lacks is NaN, which meets no
-box. A c-node is looked at where the event meets the hull of all beneath it, its leaf and p-directory
-where the event meets its own bucket.
+An event is spread out over the dimensions that the tree knows; what it lacks is NaN, which meets
+no box. A c-node is looked at where the event meets the hull of all beneath it, its leaf and
+p-directory where the event meets its own bucket.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from stentor.index.be_star_tree.layout import (
     ROOT,
     ROOT_NODE,
     WIDE_BOX,
+    Readable,
     Reading,
     X,
     Y,
@@ -98,7 +99,7 @@ def find_alternatives(
 
 
 @kernel_part
-def spread_event(tree: Reading, events: Values, event: int, spread: Spread) -> int:
+def spread_event(tree: Readable, events: Values, event: int, spread: Spread) -> int:
     """Write *event* to *spread*; on how many dimensions it has something."""
     width, attributes = 0, len(tree.dimension_of) // AXES
     for value in range(events.value_start[event], events.value_start[event + 1]):
@@ -125,20 +126,20 @@ def clear(spread: Spread, width: int) -> None:
 
 
 @kernel_inline
-def meets_all(tree: Reading, node: int, low: float, high: float) -> bool:
+def meets_all(tree: Readable, node: int, low: float, high: float) -> bool:
     """Whether low … high meets the hull of all beneath *node*."""
     box = node + BOXES
     return bool(low <= tree.number[box + HIGH] and high >= tree.number[box + LOW])
 
 
 @kernel_inline
-def own_dimension(tree: Reading, node: int) -> int:
+def own_dimension(tree: Readable, node: int) -> int:
     """The dimension of the directory that *node* stands in."""
-    return tree.word[tree.word[node + OWNER]]
+    return int(tree.word[tree.word[node + OWNER]])
 
 
 @kernel_inline
-def meets_own(tree: Reading, node: int, spread: Spread) -> bool:
+def meets_own(tree: Readable, node: int, spread: Spread) -> bool:
     """Whether the event meets the own bucket of *node*; the root's has no bounds."""
     if node == ROOT_NODE:
         return True
@@ -148,7 +149,7 @@ def meets_own(tree: Reading, node: int, spread: Spread) -> bool:
 
 
 @kernel_inline
-def push_children(tree: Reading, node: int, spread: Spread, height: int) -> int:
+def push_children(tree: Readable, node: int, spread: Spread, height: int) -> int:
     """Put the left and right buckets that the event meets on the stack; its height."""
     left, right = tree.word[node + LEFT], tree.word[node + RIGHT]
     if left == NONE and right == NONE:
@@ -165,7 +166,7 @@ def push_children(tree: Reading, node: int, spread: Spread, height: int) -> int:
 
 
 @kernel_inline
-def push_partitions(tree: Reading, node: int, spread: Spread, width: int, height: int) -> int:
+def push_partitions(tree: Readable, node: int, spread: Spread, width: int, height: int) -> int:
     """Put the directories of *node* that the event meets on the stack; its height."""
     count = tree.word[node + PARTITIONS]
     if count == 0:
@@ -186,7 +187,7 @@ def push_partitions(tree: Reading, node: int, spread: Spread, width: int, height
 
 
 @kernel_inline
-def push_root(tree: Reading, partition: int, dimension: int, spread: Spread, height: int) -> int:
+def push_root(tree: Readable, partition: int, dimension: int, spread: Spread, height: int) -> int:
     """Put the first bucket of *partition* on the stack where the event meets it."""
     root = tree.word[partition + ROOT]
     low, high = spread.value[2 * dimension], spread.value[2 * dimension + 1]
@@ -197,7 +198,7 @@ def push_root(tree: Reading, partition: int, dimension: int, spread: Spread, hei
 
 
 @kernel_inline
-def scan_leaf(tree: Reading, node: int, spread: Spread, marks: RowMarks) -> None:
+def scan_leaf(tree: Readable, node: int, spread: Spread, marks: RowMarks) -> None:
     """Mark the alternatives in the leaf of *node* all of whose boxes the event meets."""
     record, value = tree.word[node + LEAF], spread.value
     records, met = tree.word[node + LEAF_COUNT], 0
@@ -219,7 +220,7 @@ def scan_leaf(tree: Reading, node: int, spread: Spread, marks: RowMarks) -> None
 
 
 @kernel_inline
-def meets_narrow(tree: Reading, record: int, boxes: int, value: Float64) -> bool:
+def meets_narrow(tree: Readable, record: int, boxes: int, value: Float64) -> bool:
     """Whether the event meets all *boxes* of a narrow *record*."""
     box = record + RECORD_WORDS
     for _ in range(boxes):
@@ -233,7 +234,7 @@ def meets_narrow(tree: Reading, record: int, boxes: int, value: Float64) -> bool
 
 
 @kernel_inline
-def meets_wide(tree: Reading, record: int, boxes: int, value: Float64) -> bool:
+def meets_wide(tree: Readable, record: int, boxes: int, value: Float64) -> bool:
     """Whether the event meets all *boxes* of a wide *record*."""
     box = record + RECORD_WORDS
     for _ in range(boxes):
@@ -258,4 +259,3 @@ def spread_for(dimensions: int, buckets: int) -> Spread:
         np.empty(buckets + 1, np.int64),
         np.zeros(EFFORTS, np.int64),
     )
-

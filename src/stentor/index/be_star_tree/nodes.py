@@ -42,7 +42,7 @@ from stentor.index.be_star_tree.layout import (
     SIZE,
     SUMMARY,
     Desk,
-    Reading,
+    Readable,
     Tree,
 )
 from stentor.index.be_star_tree.records import (
@@ -140,7 +140,7 @@ def drop_partition(tree: Tree, partition: int) -> None:
 
 
 @kernel_inline
-def partition_on(tree: Tree | Reading, node: int, dimension: int) -> int:
+def partition_on(tree: Readable, node: int, dimension: int) -> int:
     """The p-node for *dimension* in the p-directory of *node*, or NONE."""
     start = tree.word[node + DIRECTORY]
     stop = start + tree.word[node + PARTITIONS]
@@ -152,7 +152,7 @@ def partition_on(tree: Tree | Reading, node: int, dimension: int) -> int:
         else:
             stop = middle
     if start < last and tree.code[2 * start] == dimension:
-        return tree.code[2 * start + 1]
+        return int(tree.code[2 * start + 1])
     return NONE
 
 

@@ -46,8 +46,8 @@ def rank_of(tree: Tree, partition: int, knobs: Knobs) -> float:
     """The rank of *partition*: of all its records, or on average of each."""
     size, loss = float(tree.word[partition + SIZE]), tree.number[partition + LOSS]
     if knobs.by_sum:
-        return size - loss
-    return 1.0 - loss / max(1.0, size) / knobs.recycle + _LARGER * size
+        return float(size - loss)
+    return float(1.0 - loss / max(1.0, size) / knobs.recycle + _LARGER * size)
 
 
 @kernel_inline
@@ -117,7 +117,7 @@ def best_dimension(tree: Tree, node: int, desk: Desk, knobs: Knobs) -> int:
 
 @kernel_part
 def average_bin(tree: Tree, node: int, dimension: int, desk: Desk) -> float:
-    """How many records of the leaf of *node* an average bin of their values on *dimension* meets."""
+    """How many records in the leaf of *node* an average bin of values on *dimension* meets."""
     low, high = math.inf, -math.inf
     for fill in range(2):
         record = tree.word[node + LEAF]

@@ -39,7 +39,7 @@ from stentor.index.be_star_tree.layout import (
     VALUE,
     WIDE_BOX,
     Desk,
-    Reading,
+    Readable,
     Tree,
     X,
     Y,
@@ -61,68 +61,68 @@ def at_least(value: float) -> np.float32:
 
 
 @kernel_inline
-def alternative_of(tree: Tree | Reading, record: int) -> int:
+def alternative_of(tree: Readable, record: int) -> int:
     """The alternative that *record* stands for."""
-    return tree.code[2 * record]
+    return int(tree.code[2 * record])
 
 
 @kernel_inline
-def box_count(tree: Tree | Reading, record: int) -> int:
+def box_count(tree: Readable, record: int) -> int:
     """How many boxes *record* has."""
-    return tree.code[2 * record + 1] & COUNT_MASK
+    return int(tree.code[2 * record + 1] & COUNT_MASK)
 
 
 @kernel_inline
-def is_narrow(tree: Tree | Reading, record: int) -> bool:
+def is_narrow(tree: Readable, record: int) -> bool:
     """Whether the boxes of *record* take two words each, not three."""
-    return (tree.code[2 * record + 1] & NARROW) != 0
+    return bool(tree.code[2 * record + 1] & NARROW)
 
 
 @kernel_inline
-def box_words(tree: Tree | Reading, record: int) -> int:
+def box_words(tree: Readable, record: int) -> int:
     """The words of each box of *record*."""
     return NARROW_BOX if is_narrow(tree, record) else WIDE_BOX
 
 
 @kernel_inline
-def words_of(tree: Tree | Reading, record: int) -> int:
+def words_of(tree: Readable, record: int) -> int:
     """The words of *record*."""
     return RECORD_WORDS + box_words(tree, record) * box_count(tree, record)
 
 
 @kernel_inline
-def dimension_at(tree: Tree | Reading, record: int, box: int) -> int:
+def dimension_at(tree: Readable, record: int, box: int) -> int:
     """The dimension of the *box* of *record*."""
     code = tree.code[2 * box]
-    return code & _SIXTEEN_BITS if is_narrow(tree, record) else code
+    return int(code & _SIXTEEN_BITS if is_narrow(tree, record) else code)
 
 
 @kernel_inline
-def low_at(tree: Tree | Reading, box: int) -> float:
+def low_at(tree: Readable, box: int) -> float:
     """Where *box* begins."""
-    return tree.number[box + 1]
+    return float(tree.number[box + 1])
 
 
 @kernel_inline
-def high_at(tree: Tree | Reading, record: int, box: int) -> float:
+def high_at(tree: Readable, record: int, box: int) -> float:
     """Where the *box* of *record* ends."""
     if is_narrow(tree, record):
-        return tree.number[box + 1] + np.float64(tree.half[2 * box + 1])
-    return tree.number[box + 2]
+        return float(tree.number[box + 1] + np.float64(tree.half[2 * box + 1]))
+    return float(tree.number[box + 2])
 
 
 @kernel_inline
-def weight_at(tree: Tree | Reading, record: int, box: int) -> float:
+def weight_at(tree: Readable, record: int, box: int) -> float:
     """The weight of the *box* of *record*, or a little more."""
     if not is_narrow(tree, record):
-        return np.float64(tree.half[2 * box + 1])
+        return float(tree.half[2 * box + 1])
     bits = tree.code[2 * box] >> 16
     exponent, significand = bits >> 7, bits & 127
-    return (significand + (128.0 if exponent > 0 else 0.0)) * _LAST_PLACE[exponent]
+    return float((significand + (128.0 if exponent > 0 else 0.0)) * _LAST_PLACE[exponent])
 
 
 @kernel_inline
-def box_on(tree: Tree | Reading, record: int, dimension: int) -> int:
+def box_on(tree: Readable, record: int, dimension: int) -> int:
     """The place of the box of *record* on *dimension*, or NONE."""
     box, step = record + RECORD_WORDS, box_words(tree, record)
     for _ in range(box_count(tree, record)):
@@ -258,4 +258,3 @@ def widen_summary(tree: Tree, summary: int, desk: Desk) -> None:
     for place in range(SUMMARY):
         if desk.slot[place] > half[place]:
             half[place] = at_least(desk.slot[place])
-

@@ -71,7 +71,8 @@ from stentor.index.be_star_tree.slabs import allocate, copy_words, release, room
 def take_out(alternatives: Int64, start: int, tree: Tree, desk: Desk, knobs: Knobs) -> int:
     """Take the records of *alternatives* out, from place *start* on; where it stopped.
 
-    It stops for want of room, as filing does, or at the end. What is not in the tree is passed over.
+    It stops for want of room, as filing does, or at the end. What is not in the tree is passed
+    over.
     """
     for place in range(start, len(alternatives)):
         node = tree.home[alternatives[place]]
@@ -230,7 +231,7 @@ def join(tree: Tree, node: int, child: int, skipped: int) -> None:
 def tidy(tree: Tree, node: int, desk: Desk, knobs: Knobs) -> None:
     """Merge *node* with the bucket above where it underflows, and drop what is empty."""
     word = tree.word
-    least = int(math.ceil(knobs.least_share * knobs.capacity))
+    least = math.ceil(knobs.least_share * knobs.capacity)
     while node != ROOT_NODE and word[node + PARTITIONS] == 0:
         above, owner = word[node + ABOVE], word[node + OWNER]
         left, right = word[node + LEFT], word[node + RIGHT]

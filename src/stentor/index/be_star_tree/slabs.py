@@ -34,21 +34,21 @@ def class_of(words: int) -> int:
 @kernel_inline
 def room_of(tree: Tree, slab: int) -> int:
     """How many words fit into *slab*."""
-    return size_of(tree.word[slab - 1]) - 1
+    return int(size_of(tree.word[slab - 1]) - 1)
 
 
 @kernel_part
 def allocate(tree: Tree, words: int) -> int:
     """A slab for *words* words; the caller has seen to it that the pool has them."""
     wanted = class_of(words)
-    slab = tree.free[wanted]
+    slab = int(tree.free[wanted])
     if slab != NONE:
         tree.free[wanted] = tree.word[slab]
         return slab
     for larger in range(wanted + MUCH_LARGER, tree.state[TOP_CLASS] + 1):
         if tree.free[larger] != NONE:
             return cut(tree, larger, wanted)
-    start = tree.state[USED]
+    start = int(tree.state[USED])
     tree.state[USED] = start + size_of(wanted)
     tree.word[start] = wanted
     return start + 1
@@ -57,7 +57,7 @@ def allocate(tree: Tree, words: int) -> int:
 @kernel_part
 def cut(tree: Tree, larger: int, wanted: int) -> int:
     """A slab of class *wanted* from the front of a free one; the rest becomes free slabs."""
-    slab = tree.free[larger]
+    slab = int(tree.free[larger])
     tree.free[larger] = tree.word[slab]
     tree.word[slab - 1] = wanted
     start = slab - 1 + size_of(wanted)

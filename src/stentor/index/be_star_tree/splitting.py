@@ -81,9 +81,7 @@ def exhaustive_cut(desk: Desk, count: int, least: int, gap: float) -> Cut:
         if begun > ended:  # otherwise nothing overlaps
             overlap_low, overlap_high = rest_low[ended], first_high[begun]
         overlap = overlap_high - overlap_low
-        coverage = covered(
-            first_low[ended], stop, overlap_low, overlap_high, start, whole_high
-        )
+        coverage = covered(first_low[ended], stop, overlap_low, overlap_high, start, whole_high)
         if overlap < best_overlap or (overlap == best_overlap and coverage < best_coverage):
             best, best_overlap, best_coverage = (stop, start), overlap, coverage
     return best

@@ -124,7 +124,9 @@ class TreeStore:
     def reading(self) -> Reading:
         """What questions take; made anew after the arrays have grown."""
         if self._reading is None:
-            self._reading = Reading(*(read_only(getattr(self.tree, name)) for name in Reading._fields))
+            self._reading = Reading(
+                *(read_only(getattr(self.tree, name)) for name in Reading._fields)
+            )
         return self._reading
 
     @property
@@ -156,9 +158,7 @@ class TreeStore:
         self._know(columns, alternatives)
 
         def go_on(start: int) -> int:
-            return file_alternatives(
-                columns, alternatives, start, self.tree, self.desk, self.knobs
-            )
+            return file_alternatives(columns, alternatives, start, self.tree, self.desk, self.knobs)
 
         self._to_the_end(go_on, len(alternatives))
 
@@ -215,9 +215,7 @@ class TreeStore:
 
     # Room.
 
-    def _estimate(
-        self, columns: SubscriptionColumns, few: Int64, history: EventColumns
-    ) -> None:
+    def _estimate(self, columns: SubscriptionColumns, few: Int64, history: EventColumns) -> None:
         """Learn from *history* and a *few* alternatives what filing under a dimension wastes."""
         tally = self.desk.tally.copy()
         events = events_between(history, 0, min(_HISTORY, event_count(history)))
@@ -227,7 +225,7 @@ class TreeStore:
         self.desk.tally[:] = tally
 
     def _to_the_end(self, go_on: Callable[[int], int], count: int) -> None:
-        """Call *go_on* with where it stopped until all *count* are done, with more room each time."""
+        """Call *go_on* until all *count* are done, with more room each time it stopped."""
         done = go_on(0)
         while done < count or self.tree.state[PENDING]:
             self._grow(count - done)
@@ -243,7 +241,9 @@ class TreeStore:
         if not len(alternatives):
             return
         first, last = alternatives.min(), alternatives.max()
-        asked = columns.attribute[columns.predicate_start[first] : columns.predicate_start[last + 1]]
+        asked = columns.attribute[
+            columns.predicate_start[first] : columns.predicate_start[last + 1]
+        ]
         keys = AXES * (1 + int(asked.max(initial=-1)))
         if keys > len(tree.dimension_of):
             keys = max(keys, 2 * len(tree.dimension_of))
@@ -272,7 +272,7 @@ class TreeStore:
             words = max(needed + min(about, 8 * used), len(tree.word) * 5 // 4)
             if needed > _MOST_WORDS:
                 raise CapacityError(
-                    f"the tree needs {needed:,} words, and at most {_MOST_WORDS:,} can be numbered; "
+                    f"the tree needs {needed:,} words; at most {_MOST_WORDS:,} can be numbered: "
                     "split the subscriptions over several indexes"
                 )
             word, number, half, code = _pool(min(words, _MOST_WORDS))
@@ -300,10 +300,20 @@ def _desk(records: int, dimensions: int) -> Desk:
         return np.empty(records + 1)
 
     return Desk(
-        integers(), integers(), numbers(), numbers(), integers(), integers(), integers(),
-        numbers(), numbers(), numbers(),
-        np.zeros(dimensions, np.int64), np.empty(dimensions, np.int64),
-        np.empty(SUMMARY), np.empty(BINS),
+        integers(),
+        integers(),
+        numbers(),
+        numbers(),
+        integers(),
+        integers(),
+        integers(),
+        numbers(),
+        numbers(),
+        numbers(),
+        np.zeros(dimensions, np.int64),
+        np.empty(dimensions, np.int64),
+        np.empty(SUMMARY),
+        np.empty(BINS),
     )
 
 

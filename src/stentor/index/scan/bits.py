@@ -13,6 +13,7 @@ Words = tuple[
     np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64
 ]
 
+
 @kernel_inline
 def words_of(line: UInt64, number: int) -> Words:
     """The words of the line *number* of a block."""
