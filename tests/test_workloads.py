@@ -38,11 +38,18 @@ from stentor.workloads.distributions import (
     words,
     zipf_ranks,
 )
+from stentor.workloads.expressions import Expressions
 from stentor.workloads.intervals import ATTRIBUTES, Intervals
 from stentor.workloads.spatial_keyword import SPACE, SpatialKeyword
 
 COUNT = 200
-RECIPES = [SpatialKeyword(), Intervals(), Intervals(seed=3, predicates=4, alpha=0.0)]
+RECIPES = [
+    SpatialKeyword(),
+    Intervals(),
+    Intervals(seed=3, predicates=4, alpha=0.0),
+    Expressions(match_share=0.02),
+    Expressions(seed=2, dimensions=30, clusters=0, alpha=1.0, weighted_events=True),
+]
 
 
 def encoded(texts, schema: Schema) -> SubscriptionColumns:
@@ -146,6 +153,8 @@ def test_interval_events_have_fifteen_to_twenty_values_and_popular_attributes_mo
         (SpatialKeyword, "vocabulary", MOST_WORDS + 1),
         (Intervals, "predicates", 21),
         (Intervals, "predicates", 0),
+        (Expressions, "predicates", 16),
+        (Expressions, "match_share", 0.0),
         (city.Afternoon, "people", 0),
         (city.Afternoon, "bad", -1),
         (city.Afternoon, "leaving", 1.0),

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from stentor.encoding.columns import (
     SPAN,
@@ -33,7 +34,7 @@ from stentor.errors import SettingsError
 from stentor.model import Schema
 from stentor.model.time import NEVER
 from stentor.workloads.conjunctions import at_once, numbers
-from stentor.workloads.distributions import random_of, rounded, weighted_choices
+from stentor.workloads.distributions import Booleans, random_of, rounded, weighted_choices
 
 #: Of weights: as many as their texts have.
 DECIMALS: Final = 6
@@ -187,7 +188,7 @@ class ExpressionSubscriptions:
 
 @dataclass(frozen=True)
 class ExpressionEvents:
-    """Drawn events, in two forms that mean the same."""
+    """Drawn events, in three forms that mean the same."""
 
     recipe: Expressions
     attribute: Int64  # (events, values) ascending
@@ -199,16 +200,8 @@ class ExpressionEvents:
 
     def columns(self) -> EventColumns:
         """What `encode_events` gives for `records()`."""
-        recipe = self.recipe
-        shape = len(self), recipe.dimensions
-        valid, value = np.zeros(shape, np.bool_), np.zeros(shape)
-        rows = np.arange(len(self))[:, np.newaxis]
-        valid[rows, self.attribute], value[rows, self.attribute] = True, self.value
-        attributes = [
-            numbers(name, value[:, place], value[:, place], valid[:, place])
-            for place, name in enumerate(recipe.attributes)
-        ]
-        columns = assemble(attributes, at_once(len(self)), recipe.schema)
+        attributes = [numbers(name, value, value, valid) for name, value, valid in self._by_name()]
+        columns = assemble(attributes, at_once(len(self)), self.recipe.schema)
         if self.weight is not None:
             columns = columns._replace(
                 weight_start=columns.value_start,
@@ -226,3 +219,22 @@ class ExpressionEvents:
             if self.weight is not None:
                 record["weights"] = dict(zip(asked, self.weight[row].tolist(), strict=True))
             yield record
+
+    def table(self) -> pa.Table:
+        """The events as an Arrow table: a column for each attribute, null where it is missing."""
+        columns = {name: pa.array(value, mask=~valid) for name, value, valid in self._by_name()}
+        table = pa.table({"id": [f"e{row}" for row in range(len(self))], **columns})
+        if self.weight is None:
+            return table
+        weights = [list(record["weights"].items()) for record in self.records()]
+        kind = pa.map_(pa.string(), pa.float64())
+        return table.append_column("weights", pa.array(weights, kind))
+
+    def _by_name(self) -> Iterator[tuple[str, Float64, Booleans]]:
+        """Each attribute's name, its values and which events have one."""
+        shape = len(self), self.recipe.dimensions
+        valid, value = np.zeros(shape, np.bool_), np.zeros(shape)
+        rows = np.arange(len(self))[:, np.newaxis]
+        valid[rows, self.attribute], value[rows, self.attribute] = True, self.value
+        for place, name in enumerate(self.recipe.attributes):
+            yield name, value[:, place], valid[:, place]

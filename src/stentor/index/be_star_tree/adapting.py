@@ -58,7 +58,7 @@ from stentor.index.be_star_tree.records import (
 #: Another dimension must waste less than this share to be worth filing anew for.
 _MUCH_BETTER = 0.5
 #: What is left of a waste that nothing was measured of in a window.
-_FADING = 0.5
+_FADING = 0.95
 
 
 @kernel
@@ -207,7 +207,8 @@ def find_recycled(tree: Tree, spread: Spread, knobs: Knobs, found: Int64) -> int
             size = tree.word[partition + SIZE]
             waste = tree.number[partition + LOSS] / max(1, size)
             root = tree.word[partition + ROOT]
-            if waste > knobs.recycle:
+            # Two leaves looked through in vain are what any way of filing may cost.
+            if waste > knobs.recycle + 2.0 * knobs.capacity / max(1, size):
                 better, stop = collect(tree, root, waste, spread.stack, height, found, count)
                 if 2 * better >= size:
                     count = stop

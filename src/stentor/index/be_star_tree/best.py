@@ -167,7 +167,7 @@ def bound_of(tree: Reading, summary: int, scoring: int, weight: Float64) -> floa
     by_slots = combine(scoring, 0.0, other)
     for slot in range(SLOTS):
         by_slots = combine(scoring, by_slots, weight[slot] * half[slot])
-    return _ROUNDING * (min(whole, by_slots))
+    return float(_ROUNDING * min(whole, by_slots))
 
 
 @kernel_part

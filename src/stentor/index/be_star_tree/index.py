@@ -142,6 +142,15 @@ class BEStarTree(Structure):
 
         return over_tiles(best, events, threads)
 
+    def search_effort(self, events: EventColumns, k: int) -> dict[str, float]:
+        """C-nodes and records that the search for the *k* best of *events* meets, on average."""
+        spread, _ = borrowed = self._borrowed()
+        self._scratches.append(borrowed)
+        spread.effort[:] = 0
+        self._search(events, k, Scoring.SUM)
+        each = spread.effort / max(1, event_count(events))
+        return {"nodes/event": float(each[NODES]), "records/event": float(each[TESTED])}
+
     def _search(self, events: EventColumns, k: int, scoring: Scoring) -> Scored:
         """Rows that are among the k best, and some that were until better ones were found."""
         table, store = self.subscriptions, self._store

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from stentor._jit import kernel_inline, kernel_part
+from stentor._jit import kernel, kernel_inline, kernel_part
 from stentor.encoding.columns import Float64, Int64
 from stentor.index.be_star_tree.layout import Desk
 
@@ -44,7 +44,7 @@ def sort_places(values: Float64, places: Int64, spare: Int64, count: int) -> Non
         run *= 2
 
 
-@kernel_part
+@kernel
 def exhaustive_cut(desk: Desk, count: int, least: int, gap: float) -> Cut:
     """The cut with the shortest overlapping bucket, then the least coverage; or NO_CUT.
 
@@ -102,7 +102,7 @@ def covered(
     return length - max(0.0, min(right_high, high) - max(right_low, low))
 
 
-@kernel_part
+@kernel
 def approximate_cut(desk: Desk, count: int, least: int, gap: float) -> Cut:
     """A cut found by filling left and right from their ends in turn; or NO_CUT.
 
@@ -126,7 +126,7 @@ def approximate_cut(desk: Desk, count: int, least: int, gap: float) -> Cut:
     return stop, start
 
 
-@kernel_part
+@kernel
 def space_cut(desk: Desk, count: int) -> Cut:
     """A cut in the middle of what the bucket spans, its finite ends taken (space clustering)."""
     least, most = math.inf, -math.inf

@@ -81,7 +81,7 @@ class TreeStore:
             waste=np.zeros(0),
             extension=np.zeros(0),
         )
-        self.desk = _desk(2 * knobs.capacity, 0)
+        self.desk = desk_for(2 * knobs.capacity, 0)
         plant(self.tree, knobs.width, knobs.capacity)
         self._reading: Reading | None = None
         self.is_mapped = False
@@ -253,7 +253,7 @@ class TreeStore:
                 waste=_longer(tree.waste, keys, 0),
                 extension=_longer(tree.extension, keys, 0),
             )
-            self.desk = _desk(len(self.desk.at), keys)
+            self.desk = desk_for(len(self.desk.at), keys)
 
     def _grow(self, left: int) -> None:
         """Make room for one more step at least, and for about *left* more records."""
@@ -261,7 +261,7 @@ class TreeStore:
         if state[PENDING]:
             count = int(tree.word[tree.pending[state[PENDING] - 1] + LEAF_COUNT])
             if count >= len(self.desk.at):
-                self.desk = _desk(2 * count, len(tree.dimension_of))
+                self.desk = desk_for(2 * count, len(tree.dimension_of))
         if 2 * int(state[PENDING]) + 8 > len(tree.pending):
             self._replace(pending=_longer(tree.pending, 2 * len(tree.pending), 0))
         used = int(state[USED])
@@ -290,7 +290,7 @@ def _pool(words: int) -> tuple[Int64, Float64, Float32, Int32]:
     return word, word.view(np.float64), word.view(np.float32), word.view(np.int32)
 
 
-def _desk(records: int, dimensions: int) -> Desk:
+def desk_for(records: int, dimensions: int) -> Desk:
     """Room for the records of a leaf, and for so many *dimensions*."""
 
     def integers() -> Int64:
