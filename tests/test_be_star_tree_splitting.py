@@ -1,5 +1,6 @@
 """Where the BE*-Tree cuts a bucket, against all ways to cut it."""
 
+import itertools
 import math
 
 import numpy as np
@@ -47,7 +48,7 @@ def costs(buckets, cut):
     ends = sorted({end for one in hulls for end in one})
     union = sum(
         right - left
-        for left, right in zip(ends, ends[1:], strict=False)
+        for left, right in itertools.pairwise(ends)
         if any(low <= left and right <= high for low, high in hulls)
     )
     low, high = hull(parts(buckets, cut)[1])
