@@ -10,7 +10,18 @@ import pytest
 from rich.console import Console
 
 from stentor import bench
-from stentor.bench import BenchOptions, BenchResult, Row, Table, Unit, encoding, scan, spark, start
+from stentor.bench import (
+    BenchOptions,
+    BenchResult,
+    Row,
+    Table,
+    Unit,
+    ap_tree,
+    encoding,
+    scan,
+    spark,
+    start,
+)
 from stentor.bench.measure import Case, measure, stopwatch
 from stentor.bench.report import show
 from stentor.encoding.columns import MatchPairs
@@ -176,6 +187,7 @@ def test_every_subject_can_be_imported():
         "scan": scan.tables,
         "encoding": encoding.tables,
         "start": start.tables,
+        "ap-tree": ap_tree.tables,
         "spark": spark.tables,
     }
 
@@ -204,6 +216,42 @@ def test_a_scan_that_loses_a_match_is_refused(monkeypatch):
     monkeypatch.setattr(scan.Scan, "match", losing)
     with pytest.raises(DisagreementError):
         bench.run("scan", BenchOptions(size=60_000, repetitions=1, progress=silent))
+
+
+def test_the_ap_tree_subject_measures_all_that_the_paper_does(monkeypatch):
+    monkeypatch.delenv("STENTOR_DATA", raising=False)
+    result = bench.run("ap-tree", BenchOptions(size=700, repetitions=1, progress=silent))
+    found = {table.title: table for table in result.tables}
+    assert list(found) == [
+        "Spatial-keyword subscriptions",
+        "Heuristic and optimal cuts",
+        "General Boolean expressions",
+        "Adaptivity",
+        "Insertions",
+        "Matching after insertions",
+        "Removals",
+        "Matching after removals",
+        "Moves on a city's roads",
+        "Messages to travellers on a city's roads",
+        "Safe regions",
+    ]
+    for table in found.values():
+        assert table.workload["subscriptions"] == 700
+        json.dumps(table.to_dict(), allow_nan=False)
+    matching = found["Spatial-keyword subscriptions"].rows
+    assert [row.name for row in matching] == [
+        "row scan",
+        "block scan",
+        "ap_tree",
+        "ap_tree paper",
+        "ap_tree priority=keywords",
+        "ap_tree priority=space",
+    ]
+    assert len({row.figures["matches/event"] for row in matching}) == 1
+    assert all(row.figures["nodes/event"] > 0 for row in matching[2:])
+    sizes = found["Adaptivity"].rows
+    assert [row.name for row in sizes] == ["1e-06 %", "0.0001 %", "0.01 %", "1 %", "10 %"]
+    assert sizes[0].figures["visits"] < sizes[-1].figures["visits"]
 
 
 def test_the_encoding_subject_compares_texts_tables_and_events():

@@ -45,6 +45,7 @@ from stentor.workloads.spatial_keyword import SPACE, SpatialKeyword
 COUNT = 200
 RECIPES = [
     SpatialKeyword(),
+    SpatialKeyword(smallest=1e-8, largest=0.1, keywords=2, drift=0.5),
     Intervals(),
     Intervals(seed=3, predicates=4, alpha=0.0),
     Expressions(match_share=0.02),
@@ -151,6 +152,11 @@ def test_interval_events_have_fifteen_to_twenty_values_and_popular_attributes_mo
     [
         (SpatialKeyword, "vocabulary", 10),
         (SpatialKeyword, "vocabulary", MOST_WORDS + 1),
+        (SpatialKeyword, "smallest", 0.0),
+        (SpatialKeyword, "smallest", 0.02),
+        (SpatialKeyword, "largest", 1.5),
+        (SpatialKeyword, "keywords", 10),
+        (SpatialKeyword, "drift", 1.01),
         (Intervals, "predicates", 21),
         (Intervals, "predicates", 0),
         (Expressions, "predicates", 16),

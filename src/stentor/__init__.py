@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stentor.engine import Engine
+    from stentor.engine.safe_region import SafeRegion
     from stentor.errors import StentorError
     from stentor.language.builder import box, col, here, polygon, weight
     from stentor.language.evaluate import evaluate
@@ -36,6 +37,7 @@ _HOMES = {
     "StentorError": "stentor.errors",
     "Subscription": "stentor.model",
     "RecordLimits": "stentor.wire.limits",
+    "SafeRegion": "stentor.engine.safe_region",
     "box": "stentor.language.builder",
     "col": "stentor.language.builder",
     "evaluate": "stentor.language.evaluate",
@@ -53,6 +55,7 @@ __all__ = [
     "Limits",
     "Match",
     "RecordLimits",
+    "SafeRegion",
     "Schema",
     "StentorError",
     "Subscription",

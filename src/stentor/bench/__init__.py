@@ -43,6 +43,10 @@ SUBJECTS: Final = {
     "start": Subject(
         "import, and the first publish with warm and with cold kernels", "stentor.bench.start"
     ),
+    "ap-tree": Subject(
+        "the AP-Tree: matching, adaptivity, maintenance, moving subscriptions; real data if any",
+        "stentor.bench.ap_tree",
+    ),
     "spark": Subject(
         "the Spark pipeline: events a second, micro-batches, workers; Spark SQL alone beside it",
         "stentor.bench.spark",

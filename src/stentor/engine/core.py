@@ -34,6 +34,7 @@ from stentor.model.time import NEVER
 
 NO_SUBSCRIPTIONS = empty(SubscriptionColumns)
 NO_EVENTS = empty(EventColumns)
+NO_PAIRS = MatchPairs(read_only(np.zeros(1, np.int64)), read_only(np.zeros(0, np.int64)))
 
 
 @dataclass(slots=True)
@@ -69,20 +70,65 @@ def run(state: State, arriving: Arriving, *, top: Best | None = None, threads: i
         state.time,
         Before(state.version, state.event_until),
     )
+    if _only_moves(plan):
+        changes = _moved(state, plan.changes)
+        return _finished(state, plan, Outcome([], NO_PAIRS, changes, plan.errors, []))
     versions = version_columns(state, plan, arriving)
     asked = to_match_back(state, plan.changes, versions)
     events = _timed_events(plan, arriving)
     if plan.published:
         pairs = _matched_while_changing(state, plan, versions, arriving.texts, events, top, threads)
     else:
-        pairs = MatchPairs(np.zeros(1, np.int64), np.zeros(0, np.int64))
+        pairs = NO_PAIRS
         _settle_changes(state, plan, versions, arriving.texts)
     _hold(state, plan, arriving, events)
     changes = _changes(state, plan.changes, asked)
+    never = _never(plan, arriving)
+    return _finished(state, plan, Outcome(plan.published, pairs, changes, plan.errors, never))
+
+
+def _finished(state: State, plan: Plan, outcome: Outcome) -> Outcome:
+    """*outcome*, after the time of its records has passed."""
     if plan.seqs:
         state.seq, state.time = plan.seqs[-1], plan.times[-1]
     state.expire(EXPIRED_PER_RECORD * len(plan.seqs))
-    return Outcome(plan.published, pairs, changes, plan.errors, _never(plan, arriving))
+    return outcome
+
+
+def _only_moves(plan: Plan) -> bool:
+    """Whether nothing happens but moves of standing subscriptions, each once."""
+    return (
+        bool(plan.changes)
+        and not plan.published
+        and len(plan.touched) == len(plan.changes)
+        and all(
+            change.after is not None and _is_moved_in_place(change.after) for change in plan.changes
+        )
+    )
+
+
+def _moved(state: State, changes: list[Change]) -> dict[int, Changes]:
+    """Move subscribers, and how that changes their answers: the index knows by itself."""
+    moved = [change.after for change in changes if change.after is not None]
+    rows = np.array([version.root.row for version in moved if version.root is not None], np.int64)
+    positions = np.array([version.at for version in moved], np.float64)
+    if not state.index.live.live_count:
+        state.index.move(rows, positions)
+        return {change.record: Changes() for change in changes}
+    relocation = state.index.relocate(rows, positions)
+    until = state.index.live.columns.until
+
+    def event_ids(pairs: MatchPairs, place: int, time: int) -> list[str]:
+        events = pairs.rows[pairs.starts[place] : pairs.starts[place + 1]]
+        return _event_ids(state, events[until[events] > time])
+
+    return {
+        change.record: Changes(
+            added=event_ids(relocation.added, place, change.time),
+            removed=event_ids(relocation.removed, place, change.time),
+        )
+        for place, change in enumerate(changes)
+    }
 
 
 def _never(plan: Plan, arriving: Arriving) -> list[int]:

@@ -26,6 +26,7 @@ from stentor.engine.explanation import Explanation, explain
 from stentor.engine.names import NO_ROW
 from stentor.engine.ranking import Best
 from stentor.engine.report import Batch, Report, html_table
+from stentor.engine.safe_region import SafeRegion, safe_region, shrunk
 from stentor.engine.state import State
 from stentor.errors import (
     NeverMatchesWarning,
@@ -232,6 +233,27 @@ class Engine:
             text, here = self._state.texts[row], self._state.index.position(row)
         tree = parse(text, schema=self.schema, limits=ANY_SIZE)
         return explain(id, tree, asked, self.schema, here)
+
+    def safe_region(self, id: str) -> SafeRegion:
+        """How far the subscriber *id* may go before its answer can change but by expiry."""
+        id = id_of(id)
+        with self._lock:
+            announce_compilation(self._kernels)
+            return safe_region(self._state, id, self._row(id), self._time(), self.schema.plane)
+
+    def shrunk_by(
+        self, event: Mapping[str, Any] | Event, regions: Iterable[SafeRegion]
+    ) -> list[SafeRegion]:
+        """Those of *regions* that a new live *event* shrinks, as they are then: whom to tell.
+
+        Left out are regions of subscribers that have gone or moved since.
+
+        Cost: O(regions).
+        """
+        arrival = Arrival(self._asked(event))
+        with self._lock:
+            encoded = encode_events([arrival], self.schema)
+            return shrunk(self._state, encoded, regions, self._time())
 
     def get(self, id: str) -> dict[str, Any]:
         """The subscription *id* in its JSON form: id, expression, at, until."""

@@ -11,6 +11,7 @@ from stentor.engine.names import NO_ROW, Register, Strings
 from stentor.engine.plan import STANDING, Version
 from stentor.index.contract import Index
 from stentor.index.layered import Layered
+from stentor.index.safe_distance import SafeDistances
 from stentor.model.time import BEGINNING
 
 #: Rows of what is gone are kept until they outnumber what is left, and this.
@@ -30,6 +31,7 @@ class State:
         self.subscribers = Register() if subscribers is None else subscribers
         self.texts = Strings()
         self.events = Register()
+        self.safe_distances = SafeDistances(index.live)
         self.seq = 0
         self.time = BEGINNING
         self._subscriptions_ending = Expiry()

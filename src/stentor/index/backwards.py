@@ -53,6 +53,11 @@ class Signatures:
     def nbytes(self) -> int:
         return self._signature.nbytes
 
+    @property
+    def view(self) -> UInt64:
+        """By the row of the event."""
+        return self._signature.view
+
     def add(self, events: EventColumns) -> None:
         """Sign *events*, the live ones that come after all before."""
         signature = np.empty(event_count(events), np.uint64)

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from stentor.encoding.circles import write_circles
 from stentor.encoding.columns import (
     LAST,
     Float64,
@@ -54,6 +55,31 @@ class Boxes(NamedTuple):
                 for corner, low, high in zip(corners, lows, highs, strict=True)
             )
         )
+
+
+class Pairs(NamedTuple):
+    """As many pairs of numbers for each subscription: what its region is made of."""
+
+    low: Float64  # (subscriptions, pairs)
+    high: Float64  # (subscriptions, pairs)
+
+    @property
+    def each(self) -> int:
+        return int(self.low.shape[1])
+
+    @classmethod
+    def of_boxes(cls, boxes: Boxes) -> Pairs:
+        """One box each."""
+        low = np.stack((boxes.west, boxes.south), axis=1)
+        return cls(low, np.stack((boxes.east, boxes.north), axis=1))
+
+    @classmethod
+    def of_circles(cls, x: Float64, y: Float64, radius: Float64) -> Pairs:
+        """One circle around the subscriber each, who is at (x, y) on the globe."""
+        low, high = np.empty((len(x), 5)), np.empty((len(x), 5))
+        write_circles(low, high, x, y, radius, False)
+        low[:, 4], high[:, 4] = radius, 0.0
+        return cls(low, high)
 
 
 class Words(NamedTuple):
@@ -101,20 +127,23 @@ class Predicates(NamedTuple):
 
 
 def conjunctions(
-    predicates: Predicates, boxes: Boxes, words: Words | None = None
+    predicates: Predicates,
+    pairs: Pairs,
+    words: Words | None = None,
+    position: Float64 | None = None,
 ) -> SubscriptionColumns:
     """The columns of subscriptions that ask for all of their *predicates*.
 
-    Box i has the pairs 2 i and 2 i + 1.
+    *position* says where the subscribers are (n × 2), for those who are somewhere.
     """
     count, each = predicates.kind.shape
     columns = empty(SubscriptionColumns)._replace(
         alternative_start=np.arange(count + 1),
         predicate_start=np.arange(count + 1) * each,
         weight=np.ones(count * each),
-        pair_low=np.stack((boxes.west, boxes.south), axis=1).reshape(-1),
-        pair_high=np.stack((boxes.east, boxes.north), axis=1).reshape(-1),
-        position=np.full(2 * count, np.nan),
+        pair_low=pairs.low.reshape(-1),
+        pair_high=pairs.high.reshape(-1),
+        position=np.full(2 * count, np.nan) if position is None else position.reshape(-1),
         until=np.full(count, NEVER),
         **{name: array.reshape(-1) for name, array in predicates._asdict().items()},
     )

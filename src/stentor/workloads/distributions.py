@@ -30,9 +30,9 @@ WORD_BYTES: Final = 6
 _SCATTER: Final = 387_420_489
 
 
-def random_of(seed: int, stream: int) -> Random:
+def random_of(seed: int, *stream: int) -> Random:
     """A source of random numbers; different *streams* of one *seed* are independent."""
-    return np.random.default_rng([seed, stream])
+    return np.random.default_rng([seed, *stream])
 
 
 def zipf_ranks(

@@ -34,6 +34,7 @@ from stentor.model.geometry import EARTH_RADIUS
 from stentor.workloads.conjunctions import (
     DECIMALS,
     Boxes,
+    Pairs,
     Predicates,
     at_once,
     conjunctions,
@@ -137,7 +138,7 @@ class IntervalSubscriptions:
         predicates.attribute[:, intervals] = _schema().code("loc")
         predicates.operand_start[:, intervals] = pairs
         predicates.operand_stop[:, intervals] = pairs + 2
-        return conjunctions(predicates, self.boxes)
+        return conjunctions(predicates, Pairs.of_boxes(self.boxes))
 
     def texts(self) -> Iterator[str]:
         """Each subscription as the text of its expression."""

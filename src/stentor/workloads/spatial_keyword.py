@@ -4,6 +4,8 @@ A message has nine different terms and a place near a hotspot; terms follow Zipf
 stop words. A subscription asks for one to five terms in a rectangle of 0.01 to 1 % of the space,
 centred where a message might be.
 
+The stream may drift: what comes later has other favourite words and places.
+
 Paper: AP-Tree, section 5.1.1. Its tweets are replaced by drawn ones; a million subscriptions have
 about ten matches per message.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,30 +23,26 @@ import pyarrow as pa
 from stentor.encoding.columns import (
     BOX,
     TERMS,
-    EventColumns,
     Float64,
     Int64,
     SubscriptionColumns,
     UInt8,
 )
-from stentor.encoding.event_batches import assemble
 from stentor.errors import SettingsError
 from stentor.model import Box, Schema
 from stentor.workloads.conjunctions import (
     DECIMALS,
     Boxes,
+    Pairs,
     Predicates,
     Words,
-    at_once,
     conjunctions,
-    numbers,
-    points,
-    texts,
 )
 from stentor.workloads.distributions import (
     MOST_WORDS,
     WORD_BYTES,
     Hotspots,
+    Random,
     distinct_zipf_ranks,
     random_of,
     rounded,
@@ -52,27 +50,33 @@ from stentor.workloads.distributions import (
     word_codes,
     words,
 )
+from stentor.workloads.messages import KINDS, MESSAGE_TERMS, Messages
 
 SPACE: Final = Box(-10.0, 35.0, 40.0, 60.0)
-KINDS: Final = {"text": "string", "loc": "point"}
 MOST_KEYWORDS: Final = 5
-MESSAGE_TERMS: Final = 9
-#: The area of a rectangle as a share of the space.
-SMALLEST, LARGEST = 0.0001, 0.01
 
-_HOTSPOTS, _SUBSCRIPTIONS, _EVENTS = range(3)
+_HOTSPOTS, _SUBSCRIPTIONS, _EVENTS, _LATER_HOTSPOTS = range(4)
 _BEYOND_WORDS: Final = MOST_WORDS
 
 
 @dataclass(frozen=True)
 class SpatialKeyword:
-    """The recipe; subscriptions and events of one recipe share words and hotspots."""
+    """The recipe; subscriptions and events of one recipe share words and hotspots.
+
+    With *drift*, that share of what comes last favours other words, in other places; of what comes
+    before, the less the earlier it comes.
+    """
 
     seed: int = 1
     vocabulary: int = 200_000
     exponent: float = 1.0
     stop_words: int = 30
     hotspots: int = 200
+    smallest: float = 0.0001  # the area of a rectangle as a share of the space
+    largest: float = 0.01
+    keywords: int = MOST_KEYWORDS  # a subscription asks for at most so many
+    drift: float = 0.0
+    space: Box = SPACE
 
     def __post_init__(self) -> None:
         if not 2 * MESSAGE_TERMS <= self.vocabulary <= MOST_WORDS:
@@ -80,6 +84,17 @@ class SpatialKeyword:
                 f"a vocabulary of {self.vocabulary:,} words; "
                 f"take {2 * MESSAGE_TERMS} to {MOST_WORDS:,}"
             )
+        if not 0.0 < self.smallest <= self.largest <= 1.0:
+            raise SettingsError(
+                f"rectangles of {self.smallest} to {self.largest} of the space; "
+                "take shares above 0 and up to 1, the smallest first"
+            )
+        if not 1 <= self.keywords <= MESSAGE_TERMS:
+            raise SettingsError(
+                f"up to {self.keywords} keywords; a message has {MESSAGE_TERMS}: take 1 to as many"
+            )
+        if not 0.0 <= self.drift <= 1.0:
+            raise SettingsError(f"a drift of {self.drift}; take a share of 0 to 1")
 
     @property
     def schema(self) -> Schema:
@@ -87,34 +102,53 @@ class SpatialKeyword:
         return Schema.declare(KINDS)
 
     def subscriptions(self, count: int) -> KeywordSubscriptions:
-        """*count* subscriptions. Cost: about half a microsecond each."""
+        """*count* subscriptions, in the order in which they come.
+
+        Cost: about half a microsecond each.
+        """
         random = random_of(self.seed, _SUBSCRIPTIONS)
-        keywords = random.integers(1, MOST_KEYWORDS + 1, count)
-        codes = word_codes(self._ranks(random, count, MOST_KEYWORDS))
-        codes[np.arange(MOST_KEYWORDS) >= keywords[:, np.newaxis]] = _BEYOND_WORDS
+        keywords = random.integers(1, self.keywords + 1, count)
+        drawn = self._drawn(random, self.keywords, np.linspace(0.0, 1.0, count))
+        codes = drawn.codes
+        codes[np.arange(self.keywords) >= keywords[:, np.newaxis]] = _BEYOND_WORDS
         codes.sort(axis=1)
-        x, y = self._hotspots.places(random, count)
-        side = np.sqrt(random.uniform(SMALLEST, LARGEST, count))
-        width, height = SPACE.east - SPACE.west, SPACE.north - SPACE.south
-        boxes = Boxes.around(SPACE, x, y, side * width, side * height)
+        side = np.sqrt(random.uniform(self.smallest, self.largest, count))
+        width, height = self.space.east - self.space.west, self.space.north - self.space.south
+        boxes = Boxes.around(self.space, drawn.x, drawn.y, side * width, side * height)
         return KeywordSubscriptions(keywords, codes, boxes)
 
-    def events(self, count: int) -> Messages:
-        """*count* messages."""
-        random = random_of(self.seed, _EVENTS)
-        codes = word_codes(self._ranks(random, count, MESSAGE_TERMS))
-        x, y = self._hotspots.places(random, count)
-        return Messages(codes, rounded(x, DECIMALS), rounded(y, DECIMALS))
+    def events(self, count: int, *, when: float = 0.0, part: int = 0) -> Messages:
+        """*count* messages: of the beginning (*when* is 0), the end (1), or between.
+
+        Each *part* of the stream is another; they are independent of one another.
+        """
+        random = random_of(self.seed, _EVENTS, part)
+        drawn = self._drawn(random, MESSAGE_TERMS, np.full(count, when))
+        return Messages(drawn.codes, rounded(drawn.x, DECIMALS), rounded(drawn.y, DECIMALS))
+
+    def _drawn(self, random: Random, columns: int, when: Float64) -> Messages:
+        """Different words and a place for each of *when*: 0 is the beginning, 1 the end."""
+        ranks = distinct_zipf_ranks(
+            random, len(when), columns, self.vocabulary, self.exponent, self.stop_words
+        )
+        x, y = self._hotspots.places(random, len(when))
+        if self.drift:
+            late = random.random(len(when)) < self.drift * when
+            ranks[late] = (ranks[late] + self.vocabulary // 2) % self.vocabulary
+            x[late], y[late] = self._later_hotspots.places(random, int(late.sum()))
+        return Messages(word_codes(ranks), x, y)
 
     @cached_property
     def _hotspots(self) -> Hotspots:
-        random = random_of(self.seed, _HOTSPOTS)
-        return Hotspots.scattered(random, SPACE, self.hotspots, spread=0.02)
+        return self._scattered(_HOTSPOTS)
 
-    def _ranks(self, random: np.random.Generator, rows: int, columns: int) -> Int64:
-        return distinct_zipf_ranks(
-            random, rows, columns, self.vocabulary, self.exponent, self.stop_words
-        )
+    @cached_property
+    def _later_hotspots(self) -> Hotspots:
+        return self._scattered(_LATER_HOTSPOTS)
+
+    def _scattered(self, stream: int) -> Hotspots:
+        random = random_of(self.seed, stream)
+        return Hotspots.scattered(random, self.space, self.hotspots, spread=0.02)
 
 
 @dataclass(frozen=True)
@@ -122,7 +156,7 @@ class KeywordSubscriptions:
     """Drawn subscriptions, in three forms that mean the same."""
 
     keywords: Int64  # (subscriptions,) how many words each asks for
-    codes: Int64  # (subscriptions, MOST_KEYWORDS) the words, ascending; then _BEYOND_WORDS
+    codes: Int64  # (subscriptions, most) the words, ascending; then _BEYOND_WORDS
     boxes: Boxes
 
     def __len__(self) -> int:
@@ -130,22 +164,12 @@ class KeywordSubscriptions:
 
     def columns(self) -> SubscriptionColumns:
         """What `encode_subscriptions` gives for `texts()`, at more than a million per second."""
-        schema = Schema.declare(KINDS)
-        stop = np.cumsum(self.keywords)
-        predicates = Predicates.unbounded(len(self), 2)
-        pairs = np.arange(len(self)) * 2
-        for place, (kind, name, first, last) in enumerate(
-            (
-                (BOX, "loc", pairs, pairs + 2),
-                (TERMS, "text", stop - self.keywords, stop),
-            )
-        ):
-            predicates.kind[:, place] = kind
-            predicates.attribute[:, place] = schema.code(name)
-            predicates.operand_start[:, place] = first
-            predicates.operand_stop[:, place] = last
-        letters = word_bytes(self.codes[self.codes != _BEYOND_WORDS])
-        return conjunctions(predicates, self.boxes, Words.of(letters, stop - 1, "text"))
+        pairs = Pairs.of_boxes(self.boxes)
+        return keyword_columns(BOX, pairs, self.keywords, self.words_asked())
+
+    def words_asked(self) -> UInt8:
+        """The letters of all words that are asked for, one subscription after the other."""
+        return word_bytes(self.codes[self.codes != _BEYOND_WORDS])
 
     def texts(self) -> Iterator[str]:
         """Each subscription as the text of its expression."""
@@ -160,11 +184,11 @@ class KeywordSubscriptions:
 
     def tables(self) -> Iterator[tuple[Int64, str, pa.Table]]:
         """For each number of keywords: its rows, its expression with parameters, their values."""
-        for keywords in range(1, MOST_KEYWORDS + 1):
+        for keywords in range(1, self.codes.shape[1] + 1):
             rows = np.flatnonzero(self.keywords == keywords)
             names = [f"w{number}" for number in range(1, keywords + 1)]
             columns = {
-                name: _word_array(self.codes[rows, place]) for place, name in enumerate(names)
+                name: word_array(self.codes[rows, place]) for place, name in enumerate(names)
             }
             columns |= {name: pa.array(side[rows]) for name, side in self.boxes._asdict().items()}
             asked = ", ".join(f":{name}" for name in names)
@@ -175,48 +199,26 @@ class KeywordSubscriptions:
             yield rows, text, pa.table(columns)
 
 
-@dataclass(frozen=True)
-class Messages:
-    """Drawn messages, in three forms that mean the same."""
-
-    codes: Int64  # (messages, MESSAGE_TERMS)
-    x: Float64  # (messages,)
-    y: Float64  # (messages,)
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def columns(self) -> EventColumns:
-        """What `encode_events` gives for `records()`."""
-        attributes = [texts("text", _joined(self.codes)), numbers("loc", self.x, self.y)]
-        return assemble(attributes, at_once(len(self)), Schema.declare(KINDS))
-
-    def records(self) -> Iterator[dict[str, Any]]:
-        """Each message as a dict, as JSON would have it."""
-        for row, (text, x, y) in enumerate(
-            zip(self._texts(), self.x.tolist(), self.y.tolist(), strict=True)
-        ):
-            yield {"id": f"m{row}", "text": text, "loc": [x, y]}
-
-    def table(self) -> pa.Table:
-        """The messages as an Arrow table."""
-        ids = [f"m{row}" for row in range(len(self))]
-        return pa.table({"id": ids, "text": list(self._texts()), "loc": points(self.x, self.y)})
-
-    def _texts(self) -> Iterator[str]:
-        for row in _joined(self.codes):
-            yield row.tobytes().decode("ascii")
+def keyword_columns(
+    kind: int, pairs: Pairs, keywords: Int64, letters: UInt8, position: Float64 | None = None
+) -> SubscriptionColumns:
+    """The columns of subscriptions that ask for a region of *kind* and for all of their words."""
+    schema, count = Schema.declare(KINDS), len(keywords)
+    stop = np.cumsum(keywords)
+    predicates = Predicates.unbounded(count, 2)
+    first = np.arange(count) * pairs.each
+    for place, (what, name, start, end) in enumerate(
+        ((kind, "loc", first, first + pairs.each), (TERMS, "text", stop - keywords, stop))
+    ):
+        predicates.kind[:, place] = what
+        predicates.attribute[:, place] = schema.code(name)
+        predicates.operand_start[:, place] = start
+        predicates.operand_stop[:, place] = end
+    return conjunctions(predicates, pairs, Words.of(letters, stop - 1, "text"), position)
 
 
-def _joined(codes: Int64) -> UInt8:
-    """The words of each row of *codes*, joined by spaces: (rows, bytes)."""
-    letters = word_bytes(codes)
-    spaces = np.full((*codes.shape, 1), ord(" "), np.uint8)
-    rows = np.concatenate((letters, spaces), axis=2)
-    return rows.reshape(len(codes), (WORD_BYTES + 1) * codes.shape[1])[:, :-1].copy()
-
-
-def _word_array(codes: Int64) -> pa.Array:
+def word_array(codes: Int64) -> pa.Array:
+    """The words *codes* as an Arrow column."""
     letters = word_bytes(codes)
     offsets = np.arange(len(codes) + 1, dtype=np.int32) * WORD_BYTES
     return pa.StringArray.from_buffers(len(codes), pa.py_buffer(offsets), pa.py_buffer(letters))

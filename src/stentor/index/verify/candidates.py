@@ -43,7 +43,7 @@ def settle(
 ) -> MatchPairs:
     """The rows that match, event by event; only candidates that are not covered are verified.
 
-    Cost: O(candidates), and a sort where a structure did not find an event's rows in order.
+    Cost: O(candidates), and a sort of an event's rows where they were not found in order.
     """
     count = len(candidates.event)
     Tally.candidates += count
@@ -61,20 +61,7 @@ def settle(
         starts,
         rows,
     )
-    return ascending(MatchPairs(starts, rows[:found]))
-
-
-def ascending(pairs: MatchPairs) -> MatchPairs:
-    """*pairs* with each event's rows in ascending order, each once."""
-    starts, rows = pairs
-    events = len(starts) - 1
-    event = np.repeat(np.arange(events), np.diff(starts))
-    if not np.any((rows[1:] <= rows[:-1]) & (event[1:] == event[:-1])):
-        return pairs
-    width = int(rows.max()) + 1
-    keys = np.unique(event * width + rows)
-    counts = np.bincount(keys // width, minlength=events)
-    return MatchPairs(np.concatenate([[0], np.cumsum(counts)]), keys % width)
+    return MatchPairs(starts, rows[:found])
 
 
 @kernel
@@ -134,8 +121,37 @@ def settle_candidates(
                     continue
             rows[found] = row
             found += 1
+        found = sort_rows(rows, first, found)
     starts[len(starts) - 1] = found
     return found
+
+
+@kernel_inline
+def sort_rows(rows: Int64, start: int, stop: int) -> int:
+    """Put a slice of *rows* in ascending order, each once (Shell's way); where it ends then."""
+    is_sorted = True
+    for place in range(start + 1, stop):
+        is_sorted &= rows[place - 1] < rows[place]
+    if is_sorted:
+        return stop
+    gap = 1
+    while 3 * gap + 1 < stop - start:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for place in range(start + gap, stop):
+            row = rows[place]
+            hole = place
+            while hole >= start + gap and rows[hole - gap] > row:
+                rows[hole] = rows[hole - gap]
+                hole -= gap
+            rows[hole] = row
+        gap //= 3
+    kept = start + 1
+    for place in range(start + 1, stop):
+        if rows[place] != rows[kept - 1]:
+            rows[kept] = rows[place]
+            kept += 1
+    return kept
 
 
 @kernel_inline

@@ -1,0 +1,206 @@
+"""The invariants of the tree, for tests: everything is worked out once more and compared."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stentor.encoding.columns import Int32, Int64, SubscriptionColumns
+from stentor.index.ap_tree.filing import nodes_of_entries, way_for
+from stentor.index.ap_tree.layout import (
+    COPIES,
+    COUNT,
+    DEPTH,
+    DIRTY,
+    FIELDS,
+    FLAGS,
+    FREE,
+    KEYWORDS,
+    KIND,
+    LEAF,
+    LIMIT,
+    LINES,
+    LIST_SIZE,
+    LIST_START,
+    MAY_CUT,
+    MAY_GRID,
+    MOST_DEPTH,
+    NODES,
+    NOTHING,
+    OFFSET,
+    PARENT,
+    PLACE,
+    ROOT,
+    SIZE,
+    START,
+    TERMS_KNOWN,
+    Tree,
+    X,
+    Y,
+)
+from stentor.index.ap_tree.message_lists import MessageLists
+from stentor.index.ap_tree.messages import places_of_live
+from stentor.index.ap_tree.store import TreeStore
+from stentor.index.ap_tree.visiting import path_for
+from stentor.index.table import EventTable
+
+#: What stands in a slot, by leaf, alternative and clause.
+Filed = dict[tuple[int, int, int], tuple[object, ...]]
+
+
+def check_tree(
+    store: TreeStore, columns: SubscriptionColumns, alternatives: Int64, *, exact: bool
+) -> None:
+    """Assert that every entry of *alternatives* is where messages find it, and nodes are sound.
+
+    Where it is not *exact*, entries that are gone may still be there.
+    """
+    tree = store.tree
+    seen = _nodes(tree)
+    used = [node for node in range(int(tree.counter[NODES])) if _fields(tree, node)[KIND] != FREE]
+    assert sorted(seen) == used, "nodes hang in the tree or are free"
+    for node in seen:
+        _check_node(tree, node)
+        fields = _fields(tree, node)
+        assert not fields[FLAGS] & DIRTY
+        if fields[KIND] == LEAF:
+            assert fields[SIZE] <= max(store.policy.leaf, fields[LIMIT]), "a leaf is too large"
+    copies = sum(int(_fields(tree, node)[SIZE]) for node in seen if _is_leaf(tree, node))
+    assert copies == tree.counter[COPIES] == _fields(tree, ROOT)[COUNT]
+    assert sorted(set(store.keywords.rank.tolist()) - {NOTHING}) == list(
+        range(int(tree.counter[TERMS_KNOWN]))
+    ), "each rank is one keyword's"
+    expected, found = _filed_as_expected(store, columns, alternatives), _filed(tree, seen)
+    missing = expected.keys() - found.keys()
+    assert not missing, f"not filed: {sorted(missing)[:5]}"
+    if exact:
+        assert expected == found
+        assert store.entries == len(
+            store.entries_of(columns, alternatives, learn=False).alternative
+        )
+
+
+def _nodes(tree: Tree) -> list[int]:
+    """All nodes that hang in *tree*, parents first."""
+    seen = [ROOT]
+    assert _fields(tree, ROOT)[PARENT] == NOTHING
+    for node in seen:
+        fields = _fields(tree, node)
+        if fields[KIND] != LEAF:
+            start = fields[START]
+            for place in range(start, start + fields[SIZE] + 1):
+                child = int(tree.child[place])
+                if child != NOTHING:
+                    assert _fields(tree, child)[PARENT] == node
+                    assert _fields(tree, child)[PLACE] == place
+                    seen.append(child)
+    assert len(set(seen)) == len(seen)
+    return seen
+
+
+def _check_node(tree: Tree, node: int) -> None:
+    fields = _fields(tree, node)
+    if fields[KIND] == LEAF:
+        assert fields[COUNT] == fields[SIZE]
+        return
+    start, size = int(fields[START]), int(fields[SIZE])
+    children = [int(child) for child in tree.child[start : start + size + 1]]
+    weights = [0 if child == NOTHING else int(_fields(tree, child)[COUNT]) for child in children]
+    assert fields[COUNT] == sum(weights), "a node counts what is beneath it"
+    for number, child in enumerate(children):
+        if child != NOTHING:
+            _check_child(tree, node, number, child)
+    if fields[KIND] == KEYWORDS:
+        bounds = tree.bound[start : start + size]
+        assert bounds[0] == 0, "cuts tile the vocabulary"
+        assert (np.diff(bounds) > 0).all(), "cuts are ordered and disjoint"
+    else:
+        assert size == fields[X] * fields[Y]
+        lines = tree.line[fields[LINES] :]
+        for first, count in ((0, fields[X] - 1), (fields[X] - 1, fields[Y] - 1)):
+            along = lines[first : first + count]
+            assert (np.diff(along) >= 0).all(), "cells tile their region"
+    share = tree.share[start : start + size + 1]
+    if share.any():  # a root that was planted has none
+        weight = np.array(weights) + 0.5
+        expected = float((share * np.log(share / (weight / weight.sum()))).sum())
+        settled, now = tree.spread[2 * node : 2 * node + 2].tolist()
+        assert abs(settled - now + float(np.log(weight.sum())) - expected) < 1e-6
+
+
+def _check_child(tree: Tree, node: int, number: int, child: int) -> None:
+    above, below = _fields(tree, node), _fields(tree, child)
+    is_dummy = number == above[SIZE]
+    assert below[DEPTH] == above[DEPTH] + 1 <= MOST_DEPTH + 1
+    by_keyword = above[KIND] == KEYWORDS
+    assert below[OFFSET] == above[OFFSET] + (by_keyword and not is_dummy)
+    lost = (MAY_CUT if by_keyword else MAY_GRID) if is_dummy else 0
+    assert below[FLAGS] & ~DIRTY == above[FLAGS] & ~DIRTY & ~lost
+    outer, inner = tree.region[4 * node : 4 * node + 4], tree.region[4 * child : 4 * child + 4]
+    if by_keyword or is_dummy:
+        assert (outer == inner).all()
+    else:
+        assert (inner[:2] >= outer[:2]).all()
+        assert (inner[2:] <= outer[2:]).all()
+
+
+def _filed(tree: Tree, nodes: list[int]) -> Filed:
+    """What stands in each slot, by leaf, alternative and clause."""
+    found: Filed = {}
+    for node in nodes:
+        if _is_leaf(tree, node):
+            start = int(_fields(tree, node)[START])
+            for slot in range(start, start + int(_fields(tree, node)[SIZE])):
+                key = (node, int(tree.alternative[slot]), int(tree.clause[slot]))
+                assert key not in found, "an entry is filed once in a leaf"
+                box = tuple(tree.box[4 * slot : 4 * slot + 4].tolist())
+                found[key] = (int(tree.signature[slot]), box)
+    return found
+
+
+def _filed_as_expected(
+    store: TreeStore, columns: SubscriptionColumns, alternatives: Int64
+) -> Filed:
+    entries = store.entries_of(columns, alternatives, learn=False)
+    starts = np.zeros(len(entries.alternative) + 1, np.int64)
+    tree = store.tree._replace(
+        **{name: np.array(array) for name, array in store.tree._asdict().items()}
+    )
+    way = way_for(tree)
+    nodes: Int32 = np.empty(
+        nodes_of_entries(tree, entries, way, starts, np.zeros(0, np.int32)), np.int32
+    )
+    nodes_of_entries(tree, entries, way, starts, nodes)
+    expected: Filed = {}
+    for entry, alternative in enumerate(entries.alternative.tolist()):
+        box = tuple(entries.box[4 * entry : 4 * entry + 4].tolist())
+        for node in nodes[starts[entry] : starts[entry + 1]].tolist():
+            key = (node, alternative, int(entries.clause[entry]))
+            expected[key] = (int(entries.signature[entry]), box)
+    return expected
+
+
+def check_messages(lists: MessageLists, store: TreeStore, live: EventTable) -> None:
+    """Assert that each live message is where every subscription that it matches would find it."""
+    tree = lists.tree
+    listed = {
+        node: set(tree.listed[fields[LIST_START] :][: fields[LIST_SIZE]].tolist())
+        for node in _nodes(tree)
+        for fields in [_fields(tree, node)]
+    }
+    path = path_for(live.columns)
+    for message in live.standing_rows().tolist():
+        for place, parent in places_of_live(
+            tree, store.keywords.view, live.columns, message, store.place, path
+        ):
+            node = int(tree.child[place]) if parent == NOTHING else parent
+            while node != NOTHING and message not in listed[node]:
+                node = int(_fields(tree, node)[PARENT])
+            assert node != NOTHING, f"message {message} is not found by all who may want it"
+
+
+def _fields(tree: Tree, node: int) -> Int32:
+    return tree.node[node * FIELDS : (node + 1) * FIELDS]
+
+
+def _is_leaf(tree: Tree, node: int) -> bool:
+    return bool(_fields(tree, node)[KIND] == LEAF)

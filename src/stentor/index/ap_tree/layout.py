@@ -1,0 +1,104 @@
+"""The arrays of the AP-Tree.
+
+place    where a node hangs: 0 for the root, else one of its parent's cuts or cells; the last
+         place of each inner node is its dummy. Nothing hangs at a place where nothing is filed.
+node     k-node: cuts by the bounds of its places; s-node: an x × y grid by its lines;
+         leaf: a slice of slots (s-list); any: a slice of the message lists (m-list)
+slot     a copy of an entry: what it cannot do without, the box around it, which alternative
+entry    an alternative under one set of keywords: `entries.py`
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stentor.encoding.columns import Float64, Int32, Int64, UInt8, UInt64
+
+Float32 = npt.NDArray[np.float32]
+
+# Fields of a node: one cache line.
+KIND, START, SIZE, ROOM, X, Y, LINES, OFFSET = range(8)
+PARENT, PLACE, FLAGS, COUNT, DEPTH, LIST_START, LIST_SIZE, LIST_ROOM = range(8, 16)
+FIELDS: Final = 16
+#: Of a leaf: beyond how many entries it is tried to be split.
+LIMIT: Final = X
+
+FREE, LEAF, KEYWORDS, SPACE = -1, 0, 1, 2
+NOTHING: Final = -1
+ROOT: Final = 0
+
+# Flags of a node.
+MAY_CUT, MAY_GRID, DIRTY = 1, 2, 4
+
+#: No path is longer: what is left then is a leaf.
+MOST_DEPTH: Final = 40
+
+# Counters.
+NODES, FREE_NODES, PLACES, GRID_LINES, SLOTS, LISTED, COPIES, TERMS_KNOWN, WASTED = range(9)
+SLOT_CLASSES, LIST_CLASSES = 9, 41  # heads of the free blocks of 2^i slots or list places
+COUNTERS: Final = 73
+
+#: The rank of a term that no subscription has asked for yet: beyond all others.
+BEYOND: Final = np.int32(2**31 - 1)
+
+
+class Tree(NamedTuple):
+    """All nodes, where they hang, and what is filed in them."""
+
+    counter: Int64  # (COUNTERS,) how much of each array is used
+    node: Int32  # (nodes × FIELDS,)
+    region: Float64  # (nodes × 4,) west, south, east, north
+    spread: Float64  # (nodes × 2,) Σ p log p when it was built; Σ p log(w + ½) now
+    child: Int32  # (places,) the node that hangs there, or NOTHING
+    bound: Int32  # (places,) of a cut: its lowest rank
+    share: Float64  # (places,) p: the part of its entries when the node was built
+    present: UInt64  # (words,) a Bloom filter of pairs: a k-node, a keyword that is next there
+    line: Float64  # (lines,) x − 1 of the columns, then y − 1 of the rows of a grid
+    signature: UInt64  # (slots,)
+    box: Float32  # (slots × 4,) west, south, east, north, rounded outwards
+    alternative: Int32  # (slots,)
+    clause: UInt8  # (slots,)
+    listed: Int32  # (list places,) rows of live messages
+
+
+class Vocabulary(NamedTuple):
+    """The rank of each keyword: a hash table."""
+
+    hashed: UInt64  # (slots,) a power of two
+    rank: Int32  # (slots,) or NOTHING
+    likely: Float64  # (ranks,) how likely a message has it
+    matched_strings: UInt8  # (attributes,) 1 where whole strings are keywords
+
+
+class Policy(NamedTuple):
+    """The settings as kernels take them."""
+
+    fanout: int
+    leaf: int
+    grain: float
+    partition: int
+    priority: int
+    visit: float
+    lookahead: int
+    by_area: int
+    copies: float
+    collapse: float
+    divergence: float
+    share: float
+    rebuilds: int
+    by_chance: int
+    duplicates: int
+
+
+class Entries(NamedTuple):
+    """Entries to be filed."""
+
+    alternative: Int32  # (entries,)
+    clause: UInt8  # (entries,)
+    key_start: Int64  # (entries + 1,)
+    key: Int32  # (keys,) ranks, ascending within an entry
+    box: Float32  # (entries × 4,)
+    signature: UInt64  # (entries,)

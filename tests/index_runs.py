@@ -1,0 +1,97 @@
+"""Long seeded runs of index operations, each answer compared with the scan's."""
+
+from random import Random
+
+import numpy as np
+
+from stentor.encoding.events import Arrival, encode_events
+from stentor.index.catalog import index_class
+from stentor.testing import grid
+from stentor.testing.checked import checked
+from stentor.testing.slow_index import encoded
+from tests.soak.test_long_run import SECOND, Source
+
+SCHEMA = grid.schema()
+#: How many things one call changes or asks about.
+SOME = [1, 1, 2, 5, 20]
+
+
+class Run:
+    """Calls on one index, drawn from a seed; every few of them the invariants are checked."""
+
+    def __init__(self, name, seed):
+        self.random, self.source = Random(seed), Source(seed)
+        self.index = checked(index_class(name)).build(self.subscriptions(30))
+        self.seq = self.done = 0
+
+    def to(self, operations):
+        """Go on until there were so many *operations*."""
+        calls = [self.insert, self.insert, self.remove, self.move, self.relocate, self.hold]
+        calls += [self.hold, self.drop, self.match, self.match, self.top, self.match_back]
+        number = 0
+        while self.done < operations:
+            self.random.choice(calls)()
+            number += 1
+            if number % 50 == 0:
+                self.index.check()
+        self.index.check()
+
+    def subscriptions(self, count):
+        found = []
+        for _ in range(count):
+            record = self.source.record()
+            while not hasattr(record, "subscription"):
+                record = self.source.record()
+            found.append(record.subscription)
+        return encoded(found, SCHEMA)
+
+    def events(self, count):
+        self.seq += count
+        now = self.source.now
+        arrivals = [
+            Arrival(self.source.event(), now + self.random.choice([0, 2, 9]) * SECOND, self.seq + n)
+            for n in range(count)
+        ]
+        return encode_events(arrivals, SCHEMA)
+
+    def some(self, rows):
+        count = min(len(rows), self.random.choice(SOME))
+        self.done += count
+        return np.array(sorted(self.random.sample(rows.tolist(), count)), np.int64)
+
+    def count(self):
+        count = self.random.choice(SOME)
+        self.done += count
+        return count
+
+    def insert(self):
+        self.index.insert(self.subscriptions(self.count()), self.seq)
+
+    def remove(self):
+        self.index.remove(self.some(self.index.index.standing_rows()))
+
+    def places(self, rows):
+        return np.array([self.source.place() for _ in rows], np.float64).reshape(-1, 2)
+
+    def move(self):
+        rows = self.some(self.index.index.standing_rows())
+        self.index.move(rows, self.places(rows))
+
+    def relocate(self):
+        rows = self.some(self.index.index.standing_rows())
+        self.index.relocate(rows, self.places(rows))
+
+    def hold(self):
+        self.index.hold(self.events(self.count()))
+
+    def drop(self):
+        self.index.drop(self.some(self.index.index.live.standing_rows()))
+
+    def match(self):
+        self.index.match(self.events(self.count()))
+
+    def top(self):
+        self.index.top(self.events(self.count()), self.random.choice([1, 2, 7]))
+
+    def match_back(self):
+        self.index.match_back(self.subscriptions(self.count()))

@@ -1,0 +1,462 @@
+"""The AP-Tree's worked examples, partitions, invariants and adaptation.
+
+What every index of the catalogue must answer is tested in test_contract.py and test_machine.py.
+"""
+
+import os
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stentor.encoding.events import Arrival, encode_events
+from stentor.encoding.ragged import take
+from stentor.errors import FolderError, SettingsError
+from stentor.index.ap_tree.grid_lines import lines_along
+from stentor.index.ap_tree.keyword_cuts import (
+    cost_of_cuts,
+    even_cuts,
+    heuristic_cuts,
+    optimal_cuts,
+)
+from stentor.index.ap_tree.layout import (
+    FIELDS,
+    KEYWORDS,
+    KIND,
+    LEAF,
+    LIST_SIZE,
+    NOTHING,
+    OFFSET,
+    SIZE,
+    SPACE,
+    START,
+    X,
+    Y,
+)
+from stentor.index.catalog import index_class
+from stentor.index.scan import Scan
+from stentor.language.parser import parse
+from stentor.model import Point, Schema, Subscription
+from stentor.testing.slow_index import encoded, rows_by_event
+from stentor.wire.events import event_from_dict
+from stentor.workloads.moving_keyword import CITY, MovingKeyword
+from stentor.workloads.spatial_keyword import SpatialKeyword
+from tests.index_runs import Run
+
+OPERATIONS = int(os.environ.get("STENTOR_SOAK_OPERATIONS", "20000"))
+SCHEMA = Schema.declare({"text": "string", "loc": "point", "brand": "string"})
+
+# The running example. Figure 3 is not in the text; these data satisfy all that Examples 2 to 6 and
+# section 3.1 say of it: which keywords come first and second, who is where, who wants what.
+EXAMPLE = {
+    "s1": ("w1 w2", (0, 0, 6, 6)),
+    "s2": ("w1 w3 w4", (3, 3, 5, 5)),
+    "s3": ("w2 w3", (6, 6, 9, 9)),
+    "s4": ("w1 w5", (0, 0, 5, 5)),
+    "s5": ("w1 w2 w6", (7, 0, 9, 2)),
+    "s6": ("w2 w5", (6, 1, 8, 3)),
+    "s7": ("w3 w4", (3, 3, 6, 6)),
+    "s8": ("w4 w6", (0, 7, 2, 9)),
+    "s9": ("w5 w6", (7, 7, 9, 9)),
+}
+M1 = {"id": "m1", "text": "w2 w3 w4", "loc": [4.0, 4.0]}
+M2 = {"id": "m2", "text": "w1 w2 w5", "loc": [1.0, 1.0]}
+
+
+def columns_of(wanted):
+    """The columns of keywords in boxes, or of expressions."""
+    texts = []
+    for one in wanted:
+        if isinstance(one, str):
+            texts.append(one)
+            continue
+        words, (west, south, east, north) = one
+        asked = ", ".join(f"'{word}'" for word in words.split())
+        box = f"ST_Within(loc, ST_MakeEnvelope({west}, {south}, {east}, {north}))"
+        texts.append(f"has_all(text, {asked}) AND {box}" if words else box)
+    return encoded(
+        [Subscription(f"s{n}", parse(text, schema=SCHEMA)) for n, text in enumerate(texts)], SCHEMA
+    )
+
+
+def events_of(*records, until=None):
+    found = [event_from_dict(record, SCHEMA) for record in records]
+    return encode_events([Arrival(event, 0, seq) for seq, event in enumerate(found)], SCHEMA)
+
+
+def tree_of(index):
+    return index._store.tree
+
+
+def fields_of(index, node):
+    return tree_of(index).node[node * FIELDS : (node + 1) * FIELDS]
+
+
+def nodes_of(index):
+    """The fields of all nodes."""
+    tree = tree_of(index)
+    return tree.node[: int(tree.counter[0]) * FIELDS].reshape(-1, FIELDS)
+
+
+def matched(index, *records):
+    names = list(EXAMPLE)
+    return [
+        [names[row] for row in rows] for rows in rows_by_event(index.match(events_of(*records)))
+    ]
+
+
+EXAMPLE_TREE = "ap_tree paper fanout=3 leaf=1 order=frequent"
+
+
+@pytest.mark.parametrize("variant", ["", " priority=keywords", " priority=space"])
+def test_the_running_example_is_answered_as_in_example_2(variant):
+    index = index_class(EXAMPLE_TREE + variant).build(columns_of(EXAMPLE.values()))
+    index.check()
+    assert matched(index, M1, M2) == [["s7"], ["s1", "s4"]]
+
+
+def test_the_running_example_has_the_cuts_of_example_3():
+    index = index_class(EXAMPLE_TREE + " priority=keywords").build(columns_of(EXAMPLE.values()))
+    root = fields_of(index, 0)
+    assert root[KIND] == KEYWORDS
+    tree, start = tree_of(index), int(root[START])
+    # c[w1], c[w2, w3], c[w4, w5], and the one for keywords that nobody asks for yet.
+    assert tree.bound[start : start + root[SIZE]].tolist() == [0, 1, 3, 6]
+    second = fields_of(index, tree.child[start])
+    assert (second[KIND], second[OFFSET]) == (KEYWORDS, 1)
+    # {s1, s2, s4, s5} have w2, w3, w5 next: one cut each, a leaf each.
+    bounds = tree.bound[second[START] : second[START] + second[SIZE]].tolist()
+    assert bounds == [0, 2, 4, 6]
+    cuts = tree.child[second[START] : second[START] + 3]
+    assert [fields_of(index, node)[KIND] for node in cuts[1:]] == [LEAF, LEAF]
+    assert sum(int(fields_of(index, node)[11]) for node in cuts) == 4
+
+
+def test_a_grid_alone_gives_the_same_answers_as_in_example_4():
+    index = index_class("ap_tree paper fanout=4 leaf=1 priority=space").build(
+        columns_of(EXAMPLE.values())
+    )
+    root = fields_of(index, 0)
+    assert (root[KIND], root[X] * root[Y]) == (SPACE, 4)
+    assert matched(index, M1, M2) == [["s7"], ["s1", "s4"]]
+
+
+def test_few_entries_are_looked_at_as_in_example_6():
+    index = index_class(EXAMPLE_TREE).build(columns_of(EXAMPLE.values()))
+    effort = index.effort(events_of(M1))
+    assert effort["candidates/event"] == 1, "s7, and nobody else"
+    assert effort["entries/event"] < len(EXAMPLE)
+
+
+# Where keywords are cut.
+
+
+def cumulated(values):
+    return np.concatenate([[0.0], np.cumsum(np.array(values, np.float64))])
+
+
+def cut_by(method, weight, likely, visit, cuts):
+    keywords = len(weight) - 1
+    cut = np.zeros(cuts + 1, np.int32)
+    if method is even_cuts:
+        even_cuts(weight, keywords, cuts, cut)
+    elif method is heuristic_cuts:
+        heuristic_cuts(weight, likely, visit, keywords, cuts, cut)
+    else:
+        best, choice = np.zeros(2 * keywords + 2), np.zeros(cuts * (keywords + 1), np.int32)
+        optimal_cuts(weight, likely, visit, keywords, cuts, cut, best, choice)
+    assert cut[0] == 0
+    assert cut[-1] == keywords
+    assert (np.diff(cut) > 0).all(), "every cut has a keyword"
+    return cost_of_cuts(weight, likely, visit, cut, cuts)
+
+
+keywords = st.lists(st.tuples(st.integers(1, 50), st.floats(0.0, 0.9)), min_size=1, max_size=8)
+
+
+@given(keywords, st.integers(1, 8), st.sampled_from([0.0, 8.0]))
+def test_optimal_cuts_cost_no_more_than_any_other_cuts(drawn, cuts, visit):
+    weight = cumulated([weight for weight, _ in drawn])
+    likely = cumulated([chance for _, chance in drawn])
+    count = len(drawn)
+    cuts = min(cuts, count)
+    least = min(
+        cost_of_cuts(weight, likely, visit, np.array([0, *inner, count], np.int32), cuts)
+        for inner in combinations(range(1, count), cuts - 1)
+    )
+    optimal = cut_by(optimal_cuts, weight, likely, visit, cuts)
+    assert optimal == pytest.approx(least)
+    heuristic = cut_by(heuristic_cuts, weight, likely, visit, cuts)
+    even = cut_by(even_cuts, weight, likely, visit, cuts)
+    assert optimal <= heuristic + 1e-9
+    assert heuristic <= even + 1e-9
+
+
+@given(st.integers(1, 6), st.integers(1, 6))
+def test_even_cuts_are_optimal_where_probabilities_follow_equal_weights(each, cuts):
+    weight = cumulated([3.0] * (each * cuts))
+    likely = weight / 1000.0
+    assert cut_by(even_cuts, weight, likely, 0.0, cuts) == pytest.approx(
+        cut_by(optimal_cuts, weight, likely, 0.0, cuts)
+    )
+
+
+# Where lines stand.
+
+boxes = st.lists(st.tuples(st.floats(0, 100), st.floats(0, 20)), min_size=1, max_size=30)
+
+
+@given(boxes, st.integers(2, 6), st.booleans())
+def test_lines_ascend_and_stay_inside_their_region(drawn, cells, by_area):
+    lows = np.sort(np.array([low for low, _ in drawn]))
+    highs = np.sort(np.array([low + length for low, length in drawn]))
+    points = np.sort((lows + highs) / 2)
+    line = np.empty(cells)
+    low, high = float(lows[0]), float(highs[-1])
+    lines_along(lows, highs, points, len(drawn), len(drawn), int(by_area), low, high, cells, line)
+    assert (np.diff(line[: cells - 1]) >= 0).all()
+    assert ((line[: cells - 1] >= low) & (line[: cells - 1] <= high)).all()
+
+
+# Every way to build a tree, and long runs of changes.
+
+SMALL = "ap_tree paper leaf=2 fanout=4"
+VARIANTS = {
+    "the paper's": SMALL,
+    "tuned": "ap_tree leaf=8 fanout=16 visit=1",
+    "dp": SMALL + " partition=dp terms=3",
+    "even": SMALL + " partition=even rebuilds=no",
+    "keyword priority": SMALL + " priority=keywords",
+    "space priority": SMALL + " priority=space order=rare",
+    "few copies of messages": SMALL + " duplicates=2",
+    "AP+k": SMALL + " messages=keywords",
+    "AP+s": SMALL + " messages=space",
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_any_run_of_changes_is_answered_as_by_the_scan(variant):
+    Run(VARIANTS[variant], seed=7).to(OPERATIONS // 10)
+
+
+def test_a_long_run_of_changes_is_answered_as_by_the_scan():
+    Run(SMALL, seed=11).to(OPERATIONS)
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    ["ap_tree", "ap_tree paper", "ap_tree priority=keywords", "ap_tree priority=space"],
+)
+def test_thousands_of_subscriptions_are_matched_as_by_the_scan(name, history):
+    recipe = SpatialKeyword(5, vocabulary=2000, stop_words=5)
+    columns, events = recipe.subscriptions(6000).columns(), recipe.events(300).columns()
+    past = recipe.events(500).columns() if history else None
+    index = index_class(name).build(columns, past)
+    index.check()
+    expected = Scan.build(columns).match(events)
+    for one, other in zip(index.match(events), expected, strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_every_live_subscription_stands_in_leaves_after_all_others_are_gone():
+    columns = SpatialKeyword(5, vocabulary=2000, stop_words=5).subscriptions(3000).columns()
+    index = index_class("ap_tree").build(columns)
+    assert index.stats()["depth"] > 0
+    index.remove(np.arange(10, 3000))
+    index.check()
+    stats = index.stats()
+    assert (stats["depth"], stats["leaves"]) == (0, 1), "what is small is a leaf again"
+    assert stats["copies per entry"] == 1
+
+
+def test_subscriptions_that_coincide_share_a_leaf_however_many():
+    same = [("w1 w2", (1, 1, 2, 2))] * 500
+    index = index_class("ap_tree leaf=4").build(columns_of(same))
+    index.check()
+    assert index.stats()["depth"] < 10
+    assert [len(rows) for rows in rows_by_event(index.match(events_of(M1, M2)))] == [0, 500]
+
+
+def test_alternatives_and_groups_share_one_delivery():
+    index = index_class("ap_tree").build(
+        columns_of(
+            [
+                "has_any(text, 'w1', 'w2', 'w9') OR has_all(text, 'w5')",
+                "brand IN ('Apple', 'Huawei') AND has_any(text, 'w7', 'w8', 'w9')",
+                "(has_all(text, 'w1') OR has_all(text, 'w2')) AND NOT has_any(text, 'w5', 'w6')",
+            ]
+        )
+    )
+    index.check()
+    assert index.stats()["keywords"] == 6
+    found = index.match(events_of(M1, M2, {"id": "m3", "text": "w7 w9", "brand": "Huawei"}))
+    assert rows_by_event(found) == [[0, 2], [0], [0, 1]]
+
+
+def test_an_event_without_a_place_visits_only_what_asks_for_none():
+    index = index_class(SMALL).build(
+        columns_of(
+            [
+                *EXAMPLE.values(),
+                "has_all(text, 'w2')",
+                "ST_Within(loc, ST_MakeEnvelope(-180, -90, 180, 90))",
+            ]
+        )
+    )
+    found = index.match(events_of({"id": "m", "text": "w1 w2 w3 w4 w5 w6"}))
+    assert rows_by_event(found) == [[9]]
+
+
+# Live messages.
+
+
+def test_a_message_is_found_by_a_subscription_for_a_word_that_nobody_asked_for():
+    index = index_class(SMALL).build(columns_of(EXAMPLE.values()))
+    index.hold(events_of({"id": "m", "text": "brand new words", "loc": [100.0, 80.0]}))
+    asked = columns_of(
+        ["has_all(text, 'new', 'words')", "has_all(text, 'old')", "has_all(text, 'w1')"]
+    )
+    assert rows_by_event(index.match_back(asked)) == [[0], [], []]
+    index.insert(asked)
+    index.check()
+    assert rows_by_event(index.match_back(asked)) == [[0], [], []]
+
+
+def test_messages_that_are_gone_leave_the_lists_when_many_are():
+    recipe = SpatialKeyword(5, vocabulary=500, stop_words=5)
+    index = index_class("ap_tree").build(recipe.subscriptions(500).columns())
+    index.hold(recipe.events(6000).columns())
+    kept = nodes_of(index)[:, LIST_SIZE].sum()
+    index.drop(np.arange(5500))
+    assert nodes_of(index)[:, LIST_SIZE].sum() < kept / 5
+    index.check()
+
+
+def test_expired_messages_are_never_reported():
+    index = index_class(SMALL).build(columns_of(EXAMPLE.values()))
+    index.hold(events_of(M1, M2))
+    index.drop(np.array([0]))
+    assert rows_by_event(index.match_back(columns_of([EXAMPLE["s7"], EXAMPLE["s1"]]))) == [[], [1]]
+
+
+@settings(max_examples=settings.default.max_examples // 5)
+@given(st.lists(st.tuples(st.floats(-0.06, 0.06), st.floats(-0.06, 0.06)), min_size=1, max_size=6))
+def test_a_moved_subscription_wants_what_a_new_one_there_would(steps):
+    circle = "ST_DWithin(loc, here(), 3000)"
+    texts = [f"has_all(text, 'w1') AND {circle}", f"has_any(text, 'w2', 'w3') AND {circle}", circle]
+    subscribers = [
+        Subscription(f"s{n}", parse(text, schema=SCHEMA), Point(10.0, 50.0))
+        for n, text in enumerate(texts)
+    ]
+    messages = [
+        {
+            "id": f"m{n}",
+            "text": f"w{n % 4}",
+            "loc": [10 + 0.01 * (n % 13 - 6), 50 + 0.01 * (n % 7 - 3)],
+        }
+        for n in range(91)
+    ]
+    index = index_class("ap_tree paper leaf=1 fanout=4").build(encoded(subscribers * 4, SCHEMA))
+    index.hold(events_of(*messages))
+    rows = np.arange(12)
+    before = [set(found) for found in rows_by_event(index.match_back(index.columns_of(rows)))]
+    for x, y in steps:
+        places = np.tile([10.0 + x, 50.0 + y], (12, 1))
+        added, removed = (rows_by_event(pairs) for pairs in index.relocate(rows, places))
+        after = [set(found) for found in rows_by_event(index.match_back(index.columns_of(rows)))]
+        assert [set(new) for new in added] == [
+            new - old for old, new in zip(before, after, strict=True)
+        ]
+        assert [set(old) for old in removed] == [
+            old - new for old, new in zip(before, after, strict=True)
+        ]
+        before = after
+    index.check()
+
+
+def test_what_moves_fast_is_partitioned_by_keywords_first():
+    recipe = MovingKeyword(SpatialKeyword(3, vocabulary=2000, stop_words=5, space=CITY))
+    travellers = recipe.travellers(4000)
+    index = index_class("ap_tree paper").build(recipe.subscriptions(travellers.places()).columns())
+    still = np.count_nonzero(nodes_of(index)[:, KIND] == SPACE)
+    rows = np.arange(4000)
+    index.match(recipe.messages(10, 1))
+    for side in (0.0, 1.0, 0.0):  # from one end of the city to the other
+        index.move(
+            rows, np.tile([CITY.west + side * (CITY.east - CITY.west), CITY.south], (4000, 1))
+        )
+    index.move(rows, travellers.places())
+    index.rebuild()
+    assert np.count_nonzero(nodes_of(index)[:, KIND] == SPACE) < still
+    index.check()
+
+
+# Following the workload.
+
+
+@pytest.mark.parametrize("order", ["rare", "frequent"])
+def test_a_workload_that_drifts_is_followed(order):
+    recipe = SpatialKeyword(5, vocabulary=5000, stop_words=5, drift=1.0)
+    columns = recipe.subscriptions(8000).columns()
+    later = recipe.events(400, when=1.0).columns()
+    name = f"ap_tree paper order={order}"
+    looked_at = {}
+    for rebuilds in ("yes", "no"):
+        index = index_class(f"{name} rebuilds={rebuilds}").build(take(columns, np.arange(4100)))
+        for start in range(4100, 8000, 100):
+            index.insert(take(columns, np.arange(start, start + 100)))
+        index.check()
+        looked_at[rebuilds] = index.effort(later)["entries/event"]
+        assert (index.stats()["nodes built anew"] > 0) or rebuilds == "no"
+    assert looked_at["yes"] < looked_at["no"]
+
+
+# Files, names.
+
+
+def test_what_was_saved_is_opened_read_only_and_matches(tmp_path):
+    recipe = SpatialKeyword(5, vocabulary=2000, stop_words=5)
+    columns, events = recipe.subscriptions(2000).columns(), recipe.events(100).columns()
+    index = index_class("ap_tree").build(columns)
+    index.hold(events)
+    index.save(tmp_path / "tree")
+    opened = index_class("ap_tree").open(tmp_path / "tree", columns)
+    opened.check()
+    for one, other in zip(opened.match(events), index.match(events), strict=True):
+        assert np.array_equal(one, other)
+    with pytest.raises(FolderError, match="other subscriptions"):
+        index_class("ap_tree").open(tmp_path / "tree", take(columns, np.arange(10)))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ap_tree fanout=1", "fanout is 1; at least 2"),
+        ("ap_tree fan=3", "no setting 'fan'"),
+        ("ap_tree papier", "did you mean 'paper'"),
+        ("ap_tree order=any", "one of rare, frequent"),
+        ("ap_tree leaf=many", "expected a whole number"),
+        ("ap_tree rebuilds=maybe", "expected yes or no"),
+        ("ap_tree copies=nan", "copies is nan"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(name, message):
+    with pytest.raises(SettingsError, match=message):
+        index_class(name)
+
+
+def test_a_name_says_all_settings_and_nothing_twice():
+    assert index_class("ap_tree  fanout=16384 paper leaf=40 layered").name == (
+        "ap_tree paper fanout=16384 layered"
+    )
+
+
+def test_no_place_hangs_beneath_a_leaf():
+    index = index_class(SMALL).build(columns_of(EXAMPLE.values()))
+    leaves = nodes_of(index)[nodes_of(index)[:, KIND] == LEAF]
+    assert leaves[:, SIZE].sum() == index._store.tree.counter[6]
+    assert (tree_of(index).child[1 : int(tree_of(index).counter[2])] != 0).all()
+    assert NOTHING in tree_of(index).child
