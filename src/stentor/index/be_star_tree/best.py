@@ -115,6 +115,7 @@ def find_best(
 ) -> int:
     """The number of rows that may be among the k best; those that do not fit are only counted."""
     count = 0
+    spread.effort[:] = 0
     for event in range(len(exact.events.value_start) - 1):
         width = spread_event(tree, values, event, spread)
         scatter(exact.events, event, exact.scratch)

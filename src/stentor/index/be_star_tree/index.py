@@ -22,6 +22,7 @@ from stentor.errors import FolderError
 from stentor.index.be_star_tree.best import Exact, Scored, find_best, search_for
 from stentor.index.be_star_tree.check import check_tree
 from stentor.index.be_star_tree.matching import (
+    EFFORTS,
     MET,
     NODES,
     TESTED,
@@ -86,7 +87,7 @@ class BEStarTree(Structure):
 
         Cost: the records of the leaves that they reach, one after the other in memory.
         """
-        pairs, _ = self._walk(events)
+        pairs = self._walk(events)
         self._sample(events)
         if self._store.is_proved and self._is_single and self._is_always:
             return pairs  # an alternative has the number of its row
@@ -94,11 +95,11 @@ class BEStarTree(Structure):
         candidates = Candidates(event, pairs.rows, self._store.tree.proved[pairs.rows])
         return settle(self.subscriptions.columns, self.subscriptions.validity, events, candidates)
 
-    def _walk(self, events: EventColumns) -> tuple[MatchPairs, Int64]:
-        """The alternatives that *events* may want, event by event; and what finding them took."""
+    def _walk(self, events: EventColumns, effort: Int64 | None = None) -> MatchPairs:
+        """The alternatives that *events* may want; what finding them took is added to *effort*."""
         count = event_count(events)
         starts = np.empty(count + 1, np.int64)
-        values = values_of(events)
+        values, reading = values_of(events), self._store.reading
         spread, marks = scratch = self._borrowed()
         room, found = 0, max(ROOM, self._room_each * count)
         while found > room:
@@ -106,18 +107,16 @@ class BEStarTree(Structure):
                 self._scratches.append(scratch)
                 half = count // 2
                 cuts = events_between(events, 0, half), events_between(events, half, None)
-                walks = [self._walk(one) for one in cuts]
-                return joined([pairs for pairs, _ in walks]), walks[0][1] + walks[1][1]
+                return joined([self._walk(one, effort) for one in cuts])
             room = found
             alternatives = np.empty(room, np.int64)
-            spread.effort[:] = 0
-            found = find_alternatives(
-                self._store.reading, values, spread, marks, starts, alternatives
-            )
-        effort = spread.effort.copy()
+            found = find_alternatives(reading, values, spread, marks, starts, alternatives)
+        if effort is not None:
+            effort += spread.effort
         self._scratches.append(scratch)
-        self._room_each = max(self._room_each, 2 * found // max(1, count))
-        return MatchPairs(starts, alternatives[:found]), effort
+        if 2 * found > self._room_each * count:
+            self._room_each = 2 * found // max(1, count)
+        return MatchPairs(starts, alternatives[:found])
 
     def top(
         self,
@@ -146,7 +145,6 @@ class BEStarTree(Structure):
         """C-nodes and records that the search for the *k* best of *events* meets, on average."""
         spread, _ = borrowed = self._borrowed()
         self._scratches.append(borrowed)
-        spread.effort[:] = 0
         self._search(events, k, Scoring.SUM)
         each = spread.effort / max(1, event_count(events))
         return {"nodes/event": float(each[NODES]), "records/event": float(each[TESTED])}
@@ -190,13 +188,13 @@ class BEStarTree(Structure):
         store = self._store
         alternatives = len(self.subscriptions.columns.predicate_start) - 1
         while self._scratches:
-            spread, marks = self._scratches.pop()
+            spread, marks = scratch = self._scratches.pop()
             if (
                 len(spread.stack) > store.buckets
                 and len(spread.dimension) >= store.keys
                 and 64 * len(marks.word) >= alternatives
             ):
-                return spread, marks
+                return scratch
         # More than is needed now: the next insertion need not make it anew.
         return store.spread(), marks_for(alternatives + alternatives // 4)
 
@@ -246,12 +244,12 @@ class BEStarTree(Structure):
         """Keep some of *events* for the window; what a thread loses to another is not missed."""
         if not self.settings.window or self._store.is_mapped:
             return
-        count = event_count(events)
-        self._seen += count
+        self._seen += event_count(events)
         if self._seen >= EVENTS_PER_SAMPLE:
             self._seen = 0
             if len(events.attribute) > FEW_VALUES:
-                events = take(events, np.arange(0, count, EVENTS_PER_SAMPLE))
+                some = np.arange(0, event_count(events), EVENTS_PER_SAMPLE)
+                events = take(events, some)
             self._window.append(events)
             del self._window[: -self.settings.window]
 
@@ -293,7 +291,8 @@ class BEStarTree(Structure):
 
     def effort(self, events: EventColumns) -> dict[str, float]:
         """C-nodes, records and candidates that each of *events* meets, on average."""
-        _, effort = self._walk(events)
+        effort = np.zeros(EFFORTS, np.int64)
+        self._walk(events, effort)
         each = effort / max(1, event_count(events))
         return {
             "nodes/event": float(each[NODES]),

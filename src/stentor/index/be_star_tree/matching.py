@@ -79,6 +79,7 @@ def find_alternatives(
     They ascend; *starts* says where each event's start. Those that do not fit are only counted.
     """
     count = 0
+    spread.effort[:] = 0
     for event in range(len(starts) - 1):
         starts[event] = count
         width = spread_event(tree, events, event, spread)
