@@ -11,7 +11,7 @@ import math
 
 from stentor._jit import kernel
 from stentor.encoding.columns import Int64, SubscriptionColumns
-from stentor.index.be_star_tree.filing import file_record, has_room, relieve
+from stentor.index.be_star_tree.filing import file_record, has_room
 from stentor.index.be_star_tree.layout import (
     DESK,
     DIMENSIONS,
@@ -25,6 +25,7 @@ from stentor.index.be_star_tree.layout import (
 )
 from stentor.index.be_star_tree.matching import Spread, Values, clear, spread_event
 from stentor.index.be_star_tree.nodes import new_partition, partition_on
+from stentor.index.be_star_tree.overflow import relieve
 from stentor.index.be_star_tree.ranking import dimension_rank
 from stentor.index.be_star_tree.records import (
     box_count,

@@ -167,6 +167,8 @@ class _Checker:
         assert place == leaf + word[node + at.LEAF_WORDS] or not count
         capacity = int(word[node + at.CAPACITY])
         assert count <= capacity, "no leaf overflows"
+        is_raised = capacity > self.knobs.capacity
+        assert not is_raised or count > self.knobs.capacity, "capacity is raised for want of other"
         return found
 
     def _record(self, place: int) -> tuple[Record, int]:

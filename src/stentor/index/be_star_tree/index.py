@@ -16,11 +16,12 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     event_count,
 )
-from stentor.encoding.ragged import children, concatenate, events_between, take
+from stentor.encoding.ragged import children, events_between
 from stentor.encoding.readonly import read_only
 from stentor.errors import FolderError
-from stentor.index.be_star_tree.best import Exact, Scored, find_best, search_for
+from stentor.index.be_star_tree.best import Exact, Scored, find_best
 from stentor.index.be_star_tree.check import check_tree
+from stentor.index.be_star_tree.heaps import search_for
 from stentor.index.be_star_tree.matching import (
     EFFORTS,
     MET,
@@ -32,6 +33,7 @@ from stentor.index.be_star_tree.matching import (
 )
 from stentor.index.be_star_tree.settings import Settings
 from stentor.index.be_star_tree.store import TreeStore
+from stentor.index.be_star_tree.window import Window
 from stentor.index.row_marks import RowMarks, marks_for
 from stentor.index.storage import read_arrays, write_arrays
 from stentor.index.structure import Structure
@@ -45,10 +47,6 @@ from stentor.model.time import NEVER
 ROOM, MOST_ROOM = 1 << 12, 1 << 22
 #: Of so many best the rows are kept in a heap; of more, all matches are scored.
 MOST_SEARCHED = 1024
-#: Published events for each one of the window.
-EVENTS_PER_SAMPLE = 64
-#: A sample with at most so many values is kept as it is; of others, a copy.
-FEW_VALUES = 256
 
 
 class BEStarTree(Structure):
@@ -66,8 +64,7 @@ class BEStarTree(Structure):
         self._is_single = self._is_endless = True
         self._scratches: list[tuple[Spread, RowMarks]] = []
         self._room_each = 8
-        self._window: list[EventColumns] = []
-        self._seen = 0
+        self._window = Window(self.settings.window)
         self._taken_out = 0  # rows that are hidden and no longer in the tree
 
     @classmethod
@@ -88,7 +85,7 @@ class BEStarTree(Structure):
         Cost: the records of the leaves that they reach, one after the other in memory.
         """
         pairs = self._walk(events)
-        self._sample(events)
+        self._window.add(events)
         if self._store.is_proved and self._is_single and self._is_always:
             return pairs  # an alternative has the number of its row
         event = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
@@ -136,7 +133,7 @@ class BEStarTree(Structure):
 
         def best(tile: EventColumns) -> ScoredPairs:
             found = self._search(tile, k, scoring)
-            self._sample(tile)
+            self._window.add(tile)
             return best_of(_each_once(found, event_count(tile)), k)
 
         return over_tiles(best, events, threads)
@@ -217,7 +214,7 @@ class BEStarTree(Structure):
             self._adapt_if_due()
 
     def _moved(self, rows: Int64) -> None:
-        """Only circles around the subscriber move: file what has one anew."""
+        """File *rows* anew: circles around the subscriber are among their boxes."""
         alternatives = self._alternatives_of(np.unique(rows))
         filed = read_only(alternatives[self._store.holds(alternatives)])
         self._store.take_out(filed)
@@ -240,38 +237,24 @@ class BEStarTree(Structure):
 
     # Adaptation.
 
-    def _sample(self, events: EventColumns) -> None:
-        """Keep some of *events* for the window; what a thread loses to another is not missed."""
-        if not self.settings.window or self._store.is_mapped:
-            return
-        self._seen += event_count(events)
-        if self._seen >= EVENTS_PER_SAMPLE:
-            self._seen = 0
-            if len(events.attribute) > FEW_VALUES:
-                some = np.arange(0, event_count(events), EVENTS_PER_SAMPLE)
-                events = take(events, some)
-            self._window.append(events)
-            del self._window[: -self.settings.window]
-
-    def _adapt_if_due(self) -> None:
-        if sum(map(event_count, self._window)) >= self.settings.window > 0:
-            self.adapt()
-
     def adapt(self) -> int:
         """Learn from the window of events, and file anew what was filed badly; how many records.
 
         A change does this by itself where the window is full. Cost: matching the window, and
         removing and inserting each record.
         """
-        if not self._window or self._store.is_mapped:
+        events = None if self._store.is_mapped else self._window.take()
+        if events is None:
             return 0
-        events = concatenate([take(one, np.arange(event_count(one))) for one in self._window])
-        self._window.clear()
         self._store.measure(events, apart=self.settings.apart)
         recycled = read_only(np.sort(self._store.recycled()))
         self._store.take_out(recycled)
         self._store.file(self.subscriptions.columns, recycled)
         return len(recycled)
+
+    def _adapt_if_due(self) -> None:
+        if self._window.is_full:
+            self.adapt()
 
     # Files, figures, invariants.
 

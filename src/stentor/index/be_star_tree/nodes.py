@@ -207,6 +207,13 @@ def append(tree: Tree, node: int, record: int, desk: Desk) -> None:
     enclose(tree, node, record, STAYS, desk)
 
 
+@kernel_inline
+def settle_capacity(tree: Tree, node: int, capacity: int) -> None:
+    """Let *node* have the ordinary *capacity* again where that is enough."""
+    if tree.word[node + LEAF_COUNT] <= capacity:
+        tree.word[node + CAPACITY] = capacity
+
+
 @kernel_part
 def free_bucket(tree: Tree, node: int) -> None:
     """Release *node* with its leaf; it has neither children nor p-nodes."""

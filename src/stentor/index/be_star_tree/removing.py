@@ -17,7 +17,6 @@ from stentor.index.be_star_tree.layout import (
     ALL_SUMMARY,
     BOX_WORDS,
     BOXES,
-    CAPACITY,
     DEPTH,
     DESK,
     DIMENSION,
@@ -54,6 +53,7 @@ from stentor.index.be_star_tree.nodes import (
     empty_leaf_bounds,
     enclose,
     free_bucket,
+    settle_capacity,
 )
 from stentor.index.be_star_tree.records import (
     alternative_of,
@@ -114,8 +114,7 @@ def tighten_leaf(tree: Tree, node: int, capacity: int) -> None:
     """Give back what the leaf of *node* needs no longer."""
     word = tree.word
     leaf, used, count = word[node + LEAF], word[node + LEAF_WORDS], word[node + LEAF_COUNT]
-    if count <= capacity:
-        word[node + CAPACITY] = capacity
+    settle_capacity(tree, node, capacity)
     if count == 0:
         release(tree, leaf)
         word[node + LEAF] = NONE
