@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +16,9 @@ from stentor.encoding.columns import ScoredPairs, event_count
 from stentor.encoding.ragged import events_between
 from stentor.index.be_star_tree import BEStarTree
 from stentor.index.be_star_tree.settings import paper_capacity
+from stentor.workloads import real_files
 from stentor.workloads.expressions import Expressions
+from stentor.workloads.letter_expressions import LetterExpressions
 
 SIZE: Final = 1_000_000
 EVENTS: Final = 1024
@@ -32,7 +34,7 @@ def tables(options: BenchOptions) -> tuple[Table, ...]:
     found: list[Table] = []
     for share in (0.001, 0.01):
         found += _at_share(share, options)
-    return (*found, _varied(options))
+    return (*found, _varied(options), *_real(options))
 
 
 def _workload(recipe: Expressions, size: int, title: str) -> Workload:
@@ -188,3 +190,33 @@ def _varied_case(name: str, contender: Contender, workload: Workload) -> Case:
         "built/s": contender.built_per_second,
     }
     return Case(name, stopwatch(match), EVENTS, figures=figures)
+
+
+def _real(options: BenchOptions) -> list[Table]:
+    """Titles, authors and package tags, where STENTOR_DATA names a folder that has them."""
+    if not real_files.is_there():
+        options.progress("no real data: STENTOR_DATA names no folder")
+        return []
+    papers = real_files.table_of("acl_anthology.tsv", ["title", "authors"], "\t")
+    packages = real_files.table_of("debian_packages.tsv", ["tags"], "\t")
+    authors = {one for names in papers["authors"].to_pylist() for one in (names or "").split("; ")}
+    texts = {
+        "authors": (sorted(authors), 8),
+        "titles": (papers["title"].to_pylist(), 35),
+        "package tags": (packages["tags"].to_pylist(), 35),
+    }
+    return [_real_table(name, *given, options) for name, given in texts.items()]
+
+
+def _real_table(name: str, texts: Sequence[str | None], most: int, options: BenchOptions) -> Table:
+    options.progress(f"real data: reading {name}")
+    drawn = LetterExpressions.of([text for text in texts if text][: options.size or SIZE])
+    rows = np.random.default_rng(options.seed).integers(0, len(drawn), EVENTS)
+    workload = Workload(
+        f"Real data: {name}",
+        {"files": "acl_anthology.tsv, debian_packages.tsv", "predicates": f"at most {most}"},
+        drawn.subscriptions(most),
+        drawn.events(rows),
+    )
+    tree = build("be_star_tree", workload, options.progress, shown="BE*-Tree")
+    return matching_table(workload, [tree], options)

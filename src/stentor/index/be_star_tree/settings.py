@@ -29,7 +29,7 @@ class Settings:
     """What an attribute is thought to cost before it was measured: popularity, histogram."""
     rank: str = "mean"
     """Whether a p-node's rank is that of all its records (sum), or of each (mean)."""
-    width: int = 32
+    width: int = 128
     """Boxes of an alternative that stand in its record; one that has more is verified."""
     apart: bool = True
     """Whether siblings are kept apart by the average width of events' ranges."""
