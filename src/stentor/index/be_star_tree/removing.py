@@ -47,11 +47,8 @@ from stentor.index.be_star_tree.layout import (
     Tree,
 )
 from stentor.index.be_star_tree.nodes import (
-    STAYS,
     append,
     drop_partition,
-    empty_leaf_bounds,
-    enclose,
     free_bucket,
     settle_capacity,
 )
@@ -62,6 +59,7 @@ from stentor.index.be_star_tree.records import (
     high_at,
     low_at,
     summarise,
+    widen_summary,
     words_of,
 )
 from stentor.index.be_star_tree.slabs import allocate, copy_words, release, room_of
@@ -100,9 +98,11 @@ def take_out_one(tree: Tree, node: int, alternative: int, desk: Desk, knobs: Kno
     word[node + LEAF_COUNT] -= 1
     tree.home[alternative] = NONE
     tree.state[RECORDS] -= 1
-    summarise(tree, DESK, desk)
-    if touches_leaf(tree, node, desk):
+    if touches(tree, node, LEAF_LOW):
         bound_leaf(tree, node, desk)
+    summarise(tree, DESK, desk)
+    if touches_summary(tree, node + LEAF_SUMMARY, desk):
+        summarise_leaf(tree, node, desk)
         summarise(tree, DESK, desk)
     tighten_leaf(tree, node, knobs.capacity)
     shrink_upward(tree, node, desk)
@@ -134,12 +134,6 @@ def touches_summary(tree: Tree, summary: int, desk: Desk) -> bool:
 
 
 @kernel_part
-def touches_leaf(tree: Tree, node: int, desk: Desk) -> bool:
-    """Whether the record on the desk is at a border of the leaf of *node*."""
-    return touches_summary(tree, node + LEAF_SUMMARY, desk) or touches(tree, node, LEAF_LOW)
-
-
-@kernel_part
 def touches(tree: Tree, node: int, which: int) -> bool:
     """Whether the record on the desk is at a border of the hulls *which* of *node*."""
     word, number = tree.word, tree.number
@@ -155,13 +149,33 @@ def touches(tree: Tree, node: int, which: int) -> bool:
 
 @kernel_part
 def bound_leaf(tree: Tree, node: int, desk: Desk) -> None:
-    """Work out the hulls and the summary of the leaf of *node* anew."""
-    word = tree.word
-    empty_leaf_bounds(tree, node)
+    """Work out the hulls of the leaf of *node* anew."""
+    word, number = tree.word, tree.number
+    depth, owner = word[node + DEPTH], word[node + OWNER]
+    for level in range(depth):
+        desk.seen[level] = word[owner + DIMENSION]
+        owner = word[word[owner + PARENT] + OWNER]
+        box = node + BOXES + BOX_WORDS * level
+        number[box + LEAF_LOW], number[box + LEAF_HIGH] = math.inf, -math.inf
     record = word[node + LEAF]
     for _ in range(word[node + LEAF_COUNT]):
+        for level in range(depth):
+            box = node + BOXES + BOX_WORDS * level
+            own = box_on(tree, record, desk.seen[level])
+            number[box + LEAF_LOW] = min(number[box + LEAF_LOW], low_at(tree, own))
+            number[box + LEAF_HIGH] = max(number[box + LEAF_HIGH], high_at(tree, record, own))
+        record += words_of(tree, record)
+
+
+@kernel_part
+def summarise_leaf(tree: Tree, node: int, desk: Desk) -> None:
+    """Work out the summary of the leaf of *node* anew."""
+    for place in range(SUMMARY):
+        tree.half[2 * (node + LEAF_SUMMARY) + place] = 0.0
+    record = tree.word[node + LEAF]
+    for _ in range(tree.word[node + LEAF_COUNT]):
         summarise(tree, record, desk)
-        enclose(tree, node, record, STAYS, desk)
+        widen_summary(tree, node + LEAF_SUMMARY, desk)
         record += words_of(tree, record)
 
 
