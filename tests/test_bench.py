@@ -18,6 +18,7 @@ from stentor.bench import (
     Unit,
     ap_tree,
     be_star_tree,
+    covering,
     encoding,
     scan,
     spark,
@@ -190,6 +191,7 @@ def test_every_subject_can_be_imported():
         "start": start.tables,
         "ap-tree": ap_tree.tables,
         "be-star-tree": be_star_tree.tables,
+        "covering": covering.tables,
         "spark": spark.tables,
     }
 

@@ -47,6 +47,10 @@ SUBJECTS: Final = {
         "the AP-Tree: matching, adaptivity, maintenance, moving subscriptions; real data if any",
         "stentor.bench.ap_tree",
     ),
+    "covering": Subject(
+        "relation graphs over k-d tree, Z-curve and scans; a million subscriptions reduced",
+        "stentor.bench.covering",
+    ),
     "spark": Subject(
         "the Spark pipeline: events a second, micro-batches, workers; Spark SQL alone beside it",
         "stentor.bench.spark",

@@ -19,9 +19,8 @@ EVENTS: Final = 2048
 HISTORY: Final = 20_000
 #: More subscriptions than these do not fit into memory once for every variant.
 MOST_FOR_VARIANTS: Final = 2_000_000
-MOST_FOR_THE_PAPER: Final = 6_000_000
-#: Optimal cuts take time: the square of the keywords.
-MOST_FOR_OPTIMAL: Final = 100_000
+#: Optimal cuts take time; the paper's parameters take kilobytes for a Boolean expression.
+MOST_FOR_ALL: Final = 100_000
 
 TUNED: Final = "ap_tree"
 PAPER: Final = "ap_tree paper"
@@ -43,7 +42,7 @@ def _conjunctions(options: BenchOptions) -> Table:
 
 
 def _optimal_cuts(options: BenchOptions) -> Table:
-    size = min(options.size or SIZE, MOST_FOR_OPTIMAL)
+    size = min(options.size or SIZE, MOST_FOR_ALL)
     workload = drawn("Heuristic and optimal cuts", SpatialKeyword(options.seed), size)
     contenders = built((PAPER, OPTIMAL_CUTS, TUNED), workload, options)
     return matching_table(workload, contenders, options, row_scan=False)
@@ -55,9 +54,8 @@ def _boolean(options: BenchOptions) -> Table:
     options.progress(f"drawing {size:,} Boolean expressions")
     columns = BooleanSubscriptions.of(recipe, size).columns()
     workload = replace(drawn("General Boolean expressions", recipe, 1), columns=columns)
-    return matching_table(
-        workload, built(_affordable(size), workload, options), options, row_scan=False
-    )
+    names = [name for name in _affordable(size) if name != PAPER or size <= MOST_FOR_ALL]
+    return matching_table(workload, built(names, workload, options), options, row_scan=False)
 
 
 def drawn(title: str, recipe: SpatialKeyword, size: int) -> Workload:
@@ -85,8 +83,4 @@ def built(names: Iterable[str], workload: Workload, options: BenchOptions) -> li
 
 def _affordable(size: int) -> list[str]:
     """As many of the variants as fit into memory together."""
-    if size > MOST_FOR_THE_PAPER:
-        return [TUNED]
-    if size > MOST_FOR_VARIANTS:
-        return [TUNED, PAPER]
-    return [TUNED, PAPER, KEYWORDS_FIRST, SPACE_FIRST]
+    return [TUNED] if size > MOST_FOR_VARIANTS else [TUNED, PAPER, KEYWORDS_FIRST, SPACE_FIRST]
