@@ -51,6 +51,10 @@ SUBJECTS: Final = {
         "relation graphs over k-d tree, Z-curve and scans; a million subscriptions reduced",
         "stentor.bench.covering",
     ),
+    "mo-tree": Subject(
+        "the MO-Tree: event and subscription matching, maintenance, beside both scans",
+        "stentor.bench.mo_tree",
+    ),
     "spark": Subject(
         "the Spark pipeline: events a second, micro-batches, workers; Spark SQL alone beside it",
         "stentor.bench.spark",
