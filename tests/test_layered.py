@@ -273,7 +273,7 @@ def test_the_name_says_what_is_layered():
 
 
 def test_every_name_of_the_catalogue_names_a_class_of_that_name():
-    assert names() == ["scan", "scan layered"]
+    assert names()[:2] == ["scan", "scan layered"]
     for name in names():
         assert index_class(name).name == name
     assert index_class("auto").name == choose(empty(SubscriptionColumns)) == "scan"

@@ -14,6 +14,7 @@ from stentor.encoding.parameters import ParameterEncoder
 from stentor.engine.arrivals import Prepared
 from stentor.engine.core import Arriving
 from stentor.engine.plan import Operation, Step
+from stentor.engine.ranking import Best
 from stentor.engine.report import Batch, Report
 from stentor.errors import RecordError, SettingsError, StentorError
 from stentor.model.record import Record
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _FIELDS = ("id", "expression", "at", "until", "time", "op", "seq")
 
 
-def step(engine: Engine, records: Any, top: int | None) -> Report:
+def step(engine: Engine, records: Any, top: Best | None) -> Report:
     """Mixed records, from objects or from the rows of a table."""
     prepared = Prepared(engine.schema, engine.limits, engine._now)
     prepared.add_all(_rows(records))
@@ -68,7 +69,7 @@ def _rows(records: Any) -> Iterable[Record | Mapping[str, Any]]:
     return given
 
 
-def publish(engine: Engine, events: Any, top: int | None) -> Report:
+def publish(engine: Engine, events: Any, top: Best | None) -> Report:
     """A table of events."""
     now = engine._now()
     table = as_table(events)

@@ -24,6 +24,7 @@ from stentor.engine.arrivals import Prepared
 from stentor.engine.core import Arriving, match, run, run_events
 from stentor.engine.explanation import Explanation, explain
 from stentor.engine.names import NO_ROW
+from stentor.engine.ranking import Best
 from stentor.engine.report import Batch, Report, html_table
 from stentor.engine.safe_region import SafeRegion, safe_region, shrunk
 from stentor.engine.state import State
@@ -39,7 +40,7 @@ from stentor.language.admit import examine
 from stentor.language.builder import Built
 from stentor.language.limits import ANY_SIZE, Limits
 from stentor.language.parser import parse
-from stentor.model import Changes, Event, Expression, Schema, Subscription
+from stentor.model import Changes, Event, Expression, Schema, Scoring, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import NEVER, instant
 from stentor.wire.events import learn_event
@@ -159,21 +160,29 @@ class Engine:
     # Many records at a time.
 
     def step(
-        self, records: Iterable[Record | Mapping[str, Any]] | Any, *, top: int | None = None
+        self,
+        records: Iterable[Record | Mapping[str, Any]] | Any,
+        *,
+        top: int | None = None,
+        scoring: Scoring | str = Scoring.SUM,
     ) -> Report:
         """The answers to mixed *records* in order: exactly those of feeding them one by one.
 
         A record is a dict with an `op` (subscribe, unsubscribe, move, publish), one of
         `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its error.
-        With *top*, an event is for its k best only.
+        With *top*, an event is for its k best only, by *scoring* ("sum" or "max").
         """
+        best = _best(top, scoring)
         with self._lock:
-            return batches.step(self, records, top)
+            return batches.step(self, records, best)
 
-    def publish_batch(self, events: Any, *, top: int | None = None) -> Report:
+    def publish_batch(
+        self, events: Any, *, top: int | None = None, scoring: Scoring | str = Scoring.SUM
+    ) -> Report:
         """Who wants each of *events*, an Arrow table or a pandas frame: the fast way."""
+        best = _best(top, scoring)
         with self._lock:
-            return batches.publish(self, events, top)
+            return batches.publish(self, events, best)
 
     def subscribe_batch(self, subscriptions: Any, expression: str | None = None) -> Report:
         """Subscribe each row of a table.
@@ -196,15 +205,25 @@ class Engine:
 
     # Questions that change nothing.
 
-    def top(self, event: Mapping[str, Any] | Event, k: int = 10) -> list[tuple[str, float]]:
-        """The k subscriptions for which *event* scores best, best first, equal ones by id."""
+    def top(
+        self,
+        event: Mapping[str, Any] | Event,
+        k: int = 10,
+        *,
+        scoring: Scoring | str = Scoring.SUM,
+    ) -> list[tuple[str, float]]:
+        """The k subscriptions for which *event* scores best, best first, equal ones by id.
+
+        *scoring* puts together what the attributes contribute: "sum", or "max", the largest alone.
+        """
         _check_count("k", k)
+        wanted = Best(k, Scoring.named(scoring))
         announce_compilation(self._kernels)
         asked = self._asked(event)
         with self._lock:
             state = self._state
             arrival = Arrival(asked, self._time(), state.seq + 1)
-            best = match(state, encode_events([arrival], self.schema), k, self.threads)
+            best = match(state, encode_events([arrival], self.schema), wanted, self.threads)
             assert isinstance(best, ScoredPairs)
             ids = [state.subscribers.ids[row] for row in best.rows.tolist()]
             return list(zip(ids, best.scores.tolist(), strict=True))
@@ -319,11 +338,9 @@ class Engine:
     # Inside.
 
     def _report(
-        self, batch: Batch, arriving: Arriving | EventColumns, top: int | None = None
+        self, batch: Batch, arriving: Arriving | EventColumns, top: Best | None = None
     ) -> Report:
         """Let *arriving* happen and report it; tidy up where much is gone."""
-        if top is not None:
-            _check_count("top", top)
         announce_compilation(self._kernels)
         with self._lock:
             state = self._state
@@ -388,6 +405,15 @@ class Engine:
         if row == NO_ROW or id not in self:
             raise UnknownIdError(f"no subscription has the id {id!r}", id=id)
         return row
+
+
+def _best(top: int | None, scoring: Scoring | str) -> Best | None:
+    """What the user asked for, checked; None where all matches are wanted."""
+    how = Scoring.named(scoring)
+    if top is None:
+        return None
+    _check_count("top", top)
+    return Best(top, how)
 
 
 def _check_count(name: str, count: Any) -> None:
