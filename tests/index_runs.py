@@ -5,6 +5,7 @@ from random import Random
 import numpy as np
 
 from stentor.encoding.events import Arrival, encode_events
+from stentor.encoding.ragged import take
 from stentor.index.catalog import index_class
 from stentor.testing import grid
 from stentor.testing.checked import checked
@@ -46,12 +47,11 @@ class Run:
         return encoded(found, SCHEMA)
 
     def events(self, count):
-        self.seq += count
-        now = self.source.now
-        arrivals = [
-            Arrival(self.source.event(), now + self.random.choice([0, 2, 9]) * SECOND, self.seq + n)
-            for n in range(count)
-        ]
+        now, arrivals = self.source.now, []
+        for _ in range(count):
+            self.seq += 1
+            time = now + self.random.choice([0, 2, 9]) * SECOND
+            arrivals.append(Arrival(self.source.event(), time, self.seq))
         return encode_events(arrivals, SCHEMA)
 
     def some(self, rows):
@@ -82,7 +82,13 @@ class Run:
         self.index.relocate(rows, self.places(rows))
 
     def hold(self):
-        self.index.hold(self.events(self.count()))
+        events = self.events(self.count())
+        if self.random.random() < 0.7:  # as an engine does with what is published
+            self.index.match(events)
+            if self.random.random() < 0.3:
+                self.insert()
+        rows = [row for row in range(len(events.until)) if self.random.random() < 0.8]
+        self.index.hold(take(events, np.array(rows, np.int64)))
 
     def drop(self):
         self.index.drop(self.some(self.index.index.live.standing_rows()))

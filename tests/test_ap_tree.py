@@ -107,7 +107,7 @@ def matched(index, *records):
     ]
 
 
-EXAMPLE_TREE = "ap_tree paper fanout=3 leaf=1 order=frequent"
+EXAMPLE_TREE = "ap_tree paper fanout=3 leaf=1 terms=1"
 
 
 @pytest.mark.parametrize("variant", ["", " priority=keywords", " priority=space"])

@@ -17,7 +17,9 @@ from stentor.bench import (
     Table,
     Unit,
     ap_tree,
+    covering,
     encoding,
+    mo_tree,
     scan,
     spark,
     start,
@@ -188,6 +190,8 @@ def test_every_subject_can_be_imported():
         "encoding": encoding.tables,
         "start": start.tables,
         "ap-tree": ap_tree.tables,
+        "covering": covering.tables,
+        "mo-tree": mo_tree.tables,
         "spark": spark.tables,
     }
 
@@ -204,6 +208,20 @@ def test_the_scan_subject_compares_both_workloads():
         assert one.figures["bytes/subscription"] > 0
         assert one.figures["built/s"] > 0
         assert all(len(row.seconds) == 2 for row in table.rows)
+
+
+def test_the_mo_tree_subject_prints_the_scans_first_and_all_rows_agree(monkeypatch):
+    monkeypatch.delenv("STENTOR_DATA", raising=False)
+    *matching, back, maintenance = bench.run("mo-tree", TINY).tables
+    assert len(matching) == 3
+    for table in matching:
+        names = [row.name for row in table.rows]
+        assert names == ["row scan", "block scan", "mo_tree", "mo_tree paper"]
+        assert table.rows[2].figures["buckets/event"] > 0
+    names = [row.name for row in back.rows]
+    assert names == ["row scan", "scan of signatures", "mo_tree", "mo_tree paper"]
+    assert maintenance.workload["bytes/subscription"] > 0
+    assert len(maintenance.rows) == 6
 
 
 def test_a_scan_that_loses_a_match_is_refused(monkeypatch):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 CHOSEN = [
+    "test_covering_mixed.py",
     "test_encoding_equals_evaluate.py",
     "test_machine.py",
     "test_step.py",

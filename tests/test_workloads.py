@@ -22,7 +22,7 @@ from stentor.engine import Engine
 from stentor.errors import SettingsError, StentorError
 from stentor.language.admit import admit
 from stentor.language.parser import parse
-from stentor.model import Schema
+from stentor.model import Point, Schema
 from stentor.model.time import NEVER, parse_timestamp
 from stentor.wire.event_tables import events_from_table
 from stentor.wire.events import event_from_dict
@@ -39,6 +39,7 @@ from stentor.workloads.distributions import (
     zipf_ranks,
 )
 from stentor.workloads.intervals import ATTRIBUTES, Intervals
+from stentor.workloads.pickups import read_pickups
 from stentor.workloads.spatial_keyword import SPACE, SpatialKeyword
 
 COUNT = 200
@@ -89,6 +90,38 @@ def test_drawn_events_are_what_their_table_says(recipe):
     read = events_from_table(events.table(), recipe.schema)
     assert not read.rejected
     assert_equal(events.columns(), read.columns._replace(seq=np.zeros(COUNT, np.int64)))
+
+
+def test_drawn_circles_around_subscribers_are_what_the_encoder_makes_of_their_texts():
+    recipe = Intervals(predicates=4)
+    subscriptions = recipe.subscriptions(COUNT)
+    columns = subscriptions.moving_columns()
+    check(columns)
+    schema = recipe.schema
+    forms = [admit(text, schema, where="here")[1] for text in subscriptions.moving_texts()]
+    places = [Point(*place) for place in zip(subscriptions.x, subscriptions.y, strict=True)]
+    standing = [Standing(*pair) for pair in zip(forms, places, strict=True)]
+    assert_equal(columns, encode_subscriptions(standing, schema))
+
+
+def test_real_places_are_taken_where_they_are_given(tmp_path, monkeypatch):
+    random = np.random.default_rng(1)
+    x, y = random.normal(-122.4, 0.02, 5000), random.normal(37.8, 0.02, 5000)
+    x[:500], y[:500] = -122.41, 37.79  # a taxi rank
+    x[500], y[500] = 0.0, 0.0  # a receiver that had no fix
+    rows = "".join(f"{i},1,{lat},{lon}\n" for i, (lat, lon) in enumerate(zip(y, x, strict=True)))
+    (tmp_path / "sf_cab_pickups.csv").write_text(f"unix_time,cab,lat,lon\n{rows}")
+    monkeypatch.setenv("STENTOR_DATA", str(tmp_path))
+    places = read_pickups()
+    assert (places.busy_x[0], places.busy_y[0]) == pytest.approx((-122.41, 37.79), abs=0.0005)
+    recipe = Intervals(places=places)
+    subscriptions, events = recipe.subscriptions(COUNT), recipe.events(COUNT)
+    assert places.space.west > -123
+    for drawn in (subscriptions, events):
+        assert (
+            (drawn.x >= places.space.west - 0.001) & (drawn.x <= places.space.east + 0.001)
+        ).all()
+    assert_equal(subscriptions.columns(), encoded(subscriptions.texts(), recipe.schema))
 
 
 def test_tables_of_constants_say_the_same_as_texts():
@@ -156,6 +189,7 @@ def test_interval_events_have_fifteen_to_twenty_values_and_popular_attributes_mo
         (SpatialKeyword, "drift", 1.01),
         (Intervals, "predicates", 21),
         (Intervals, "predicates", 0),
+        (Intervals, "alpha", -0.5),
         (city.Afternoon, "people", 0),
         (city.Afternoon, "bad", -1),
         (city.Afternoon, "leaving", 1.0),

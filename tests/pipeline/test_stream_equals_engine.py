@@ -78,7 +78,10 @@ def deliveries(path):
     return sorted((row["event"], row["subscription"], row["change"], row["seq"]) for row in rows)
 
 
-@pytest.mark.parametrize(("shards", "top"), [(1, None), (1, 2), (3, None), (10, 2)])
+@pytest.mark.parametrize(
+    ("shards", "top", "index"),
+    [(1, None, "auto"), (1, 2, "mo_tree"), (3, None, "mo_tree"), (10, 2, "auto")],
+)
 @given(
     cut=cut_histories(),
     few=st.sampled_from([1, 1000]),
@@ -87,7 +90,7 @@ def deliveries(path):
 )
 @settings(max_examples=settings.default.max_examples // 4)
 def test_the_tables_equal_the_engine_however_the_records_are_cut(
-    shards, top, cut, few, fold, is_fine
+    shards, top, index, cut, few, fold, is_fine
 ):
     history, batches = cut
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -96,7 +99,7 @@ def test_the_tables_equal_the_engine_however_the_records_are_cut(
             patch.setattr(micro_batch, "CHUNK_EVENTS", 1)
         path = Path(folder)
         chosen = {"few_changes": few, "fold_after": fold, "merge_least": 2, "merge_share": 0.01}
-        run(path, history, batches, plan="auto", shards=shards, top=top, **chosen)
+        run(path, history, batches, plan="auto", shards=shards, top=top, index=index, **chosen)
         rows, refused = expected(history, top)
         assert deliveries(path) == rows
         assert table(path, "rejected").num_rows == refused

@@ -43,6 +43,14 @@ SUBJECTS: Final = {
         "the AP-Tree: matching, adaptivity, maintenance, moving subscriptions; real data if any",
         "stentor.bench.ap_tree",
     ),
+    "covering": Subject(
+        "relation graphs over k-d tree, Z-curve and scans; a million subscriptions reduced",
+        "stentor.bench.covering",
+    ),
+    "mo-tree": Subject(
+        "the MO-Tree: event and subscription matching, maintenance, beside both scans",
+        "stentor.bench.mo_tree",
+    ),
     "spark": Subject(
         "the Spark pipeline: events a second, micro-batches, workers; Spark SQL alone beside it",
         "stentor.bench.spark",

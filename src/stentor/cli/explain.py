@@ -51,17 +51,18 @@ def command(
     engine = Engine(schema=read_schema(schema), clock=None)
     if subscriptions is None:
         with warnings.catch_warnings(category=NeverMatchesWarning, action="ignore"):
-            engine.subscribe("the expression", subscription, at=_place(at))
+            engine.subscribe("the expression", subscription, at=place(at))
         subscription = "the expression"
     else:
-        _subscribe_all(engine, subscriptions, subscription)
+        subscribe_all(engine, subscriptions, subscription)
     explanation = engine.explain(subscription, _event(engine, event, events))
     print(json.dumps(asdict(explanation)) if as_json else explanation)
     if not explanation:
         raise typer.Exit(NO)
 
 
-def _place(at: str | None) -> list[float] | None:
+def place(at: str | None) -> list[float] | None:
+    """The place that an option names; None where it is not given."""
     if at is None:
         return None
     try:
@@ -73,8 +74,8 @@ def _place(at: str | None) -> list[float] | None:
     return [x, y]
 
 
-def _subscribe_all(engine: Engine, path: Path, wanted: str) -> None:
-    """Subscribe what a file holds; where *wanted* is not among it, say what was refused."""
+def subscribe_all(engine: Engine, path: Path, *wanted: str) -> None:
+    """Subscribe what a file holds; where one *wanted* is not among it, say what was refused."""
     refused: list[str] = []
 
     def on_rejected(source: Path, bad: Rejected) -> None:
@@ -82,10 +83,11 @@ def _subscribe_all(engine: Engine, path: Path, wanted: str) -> None:
 
     for _ in feed(engine, path, "subscribe", on_rejected):
         pass
-    if wanted not in engine:
-        raise UnknownIdError(
-            f"no subscription in {path} has the id {wanted!r}{_told(refused)}", id=wanted
-        )
+    for id in wanted:
+        if id not in engine:
+            raise UnknownIdError(
+                f"no subscription in {path} has the id {id!r}{_told(refused)}", id=id
+            )
 
 
 def _event(engine: Engine, event: str, events: Path | None) -> Any:

@@ -83,12 +83,12 @@ def command(
         stentor match -s subscriptions.jsonl -e events.jsonl -o matches.parquet
     """
     if spark:
-        _check_out(out)
+        check_out(out)
         asked = SparkMatch(
             events=events,
             subscriptions=subscriptions,
             snapshot=snapshot,
-            out=_file(out),
+            out=file_of(out),
             top=top,
             index=index,
             schema=schema,
@@ -100,13 +100,13 @@ def command(
         except RecordError as error:
             print(f"stentor: {error}", file=sys.stderr)
             raise typer.Exit(NO) from None
-        summarise(counts, as_json=as_json, to_output=_file(out) is not None)
+        summarise(counts, as_json=as_json, to_output=file_of(out) is not None)
         return
     if subscriptions is None:
         raise SettingsError("give --subscriptions; only with --spark a --snapshot serves as well")
     start = perf_counter()
-    _check_output(out, [subscriptions, events])
-    _check_output(rejected, [subscriptions, events])
+    check_output(out, [subscriptions, events])
+    check_output(rejected, [subscriptions, events])
     writer = MatchWriter(out, scored=top is not None)
     engine = Engine(index, schema=read_schema(schema), clock=None, threads=threads)
     with ExitStack() as stack:
@@ -171,18 +171,19 @@ def _published(
             yield report, table.num_rows - report.rejected.num_rows
 
 
-def _file(out: Path | None) -> Path | None:
+def file_of(out: Path | None) -> Path | None:
     """Where matches go; None for standard output."""
     return None if out is None or str(out) == "-" else out
 
 
-def _check_out(out: Path | None) -> None:
-    file = _file(out)
+def check_out(out: Path | None) -> None:
+    """Refuse a name that tells no form to write in."""
+    file = file_of(out)
     if file is not None and file.suffix not in SUFFIXES:
         raise SettingsError(f"--out is {out}; its name ends with one of {' '.join(SUFFIXES)}")
 
 
-def _check_output(path: Path | None, inputs: list[Path]) -> None:
+def check_output(path: Path | None, inputs: list[Path]) -> None:
     """Refuse to write over what is being read."""
     if (
         path is not None
@@ -200,8 +201,8 @@ class MatchWriter:
 
     def __init__(self, path: Path | None, *, scored: bool) -> None:
         self.count = 0
-        _check_out(path)
-        self._path = _file(path)
+        check_out(path)
+        self._path = file_of(path)
         self._scored = scored
         self._stack = ExitStack()
         self._lines: TextIO = sys.stdout

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,9 @@ from stentor.wire.fields import id_of, position_of
 from stentor.wire.formats import ReadSettings, record_from_object
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 from stentor.wire.records import subscription_to_dict
+
+if TYPE_CHECKING:
+    from stentor.engine.redundant import Redundant
 
 When = Any  # a datetime, an ISO text, or seconds since 1970
 
@@ -214,6 +217,17 @@ class Engine:
             text, here = self._state.texts[row], self._state.index.position(row)
         tree = parse(text, schema=self.schema, limits=ANY_SIZE)
         return explain(id, tree, asked, self.schema, here)
+
+    def redundant(self) -> list[Redundant]:
+        """The subscriptions that another one covers, each with one that covers it, by id.
+
+        Whatever matches the first of such a pair matches the second. Of equal ones the older stays.
+        """
+        from stentor.engine.redundant import redundant  # brings kernels that nothing else needs
+
+        announce_compilation("stentor.covering")
+        with self._lock:
+            return redundant(self._state, self.schema, self._standing_rows())
 
     def safe_region(self, id: str) -> SafeRegion:
         """How far the subscriber *id* may go before its answer can change but by expiry."""

@@ -86,7 +86,11 @@ class State:
                 self.events.forget(self.events.ids[row], row)
 
     def expire(self, most: int | None = None) -> None:
-        """Take out subscriptions and events that are over, at most *most* of each."""
+        """Take out subscriptions and events that are over, at most *most* of each.
+
+        What is asked from now on is asked at this time or later.
+        """
+        self.index.pass_time(self.time)
         ended = self._subscriptions_ending.over(self.time, most)
         self.remove([row for row in ended if self.index.stands(row)])
         ended = self._events_ending.over(self.time, most)

@@ -16,6 +16,7 @@ from stentor.index.variants import variant
 #: Where each structure's class stands.
 _STRUCTURES = {
     "scan": ("stentor.index.scan", "Scan"),
+    "mo_tree": ("stentor.index.mo_tree", "MoTree"),
     "ap_tree": ("stentor.index.ap_tree", "ApTree"),
 }
 

@@ -80,6 +80,13 @@ class Index(ABC):
     def drop(self, rows: Int64) -> None:
         """Forget the live events *rows*."""
 
+    def pass_time(self, now: int) -> None:
+        """Know that nobody asks any more for live events that end at *now* or before.
+
+        An index may forget them where it meets them, and nothing else depends on it: whoever holds
+        events drops them, and looks at their ends.
+        """
+
     # Questions.
 
     @abstractmethod

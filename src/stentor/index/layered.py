@@ -109,6 +109,9 @@ class Layered(Index):
     def drop(self, rows: Int64) -> None:
         self._delta.drop(rows)
 
+    def pass_time(self, now: int) -> None:
+        self._delta.pass_time(now)
+
     # Questions.
 
     def match(self, events: EventColumns, *, threads: int = 1) -> MatchPairs:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stentor._jit import kernel
+from stentor._jit import kernel, kernel_inline
+from stentor._prefetch import prefetch
 from stentor.encoding.circles import write_circle
 from stentor.encoding.columns import HERE, KIND_MASK, Float64, Int32, Int64, UInt8
+
+#: How many rows ahead memory is asked for, at each step from rows to predicates.
+AHEAD = 4
 
 
 class Movable(NamedTuple):
@@ -29,6 +33,8 @@ def move_rows(columns: Movable, rows: Int64, positions: Float64) -> int:
     """
     moved = 0
     for i in range(len(rows)):
+        if i + 3 * AHEAD < len(rows):
+            _call_for(columns, rows[i + AHEAD], rows[i + 2 * AHEAD], rows[i + 3 * AHEAD])
         row = rows[i]
         x, y = positions[2 * i], positions[2 * i + 1]
         columns.position[2 * row] = x
@@ -40,6 +46,18 @@ def move_rows(columns: Movable, rows: Int64, positions: Float64) -> int:
                 _put_circle(columns, columns.operand_start[predicate], x, y)
                 moved += 1
     return moved
+
+
+@kernel_inline
+def _call_for(columns: Movable, soon: int, later: int, last: int) -> None:
+    """Have what is known of three rows to come brought near, one step further for each."""
+    prefetch(columns.alternative_start, last)
+    prefetch(columns.position, 2 * last)
+    prefetch(columns.predicate_start, columns.alternative_start[later])
+    predicate = columns.predicate_start[columns.alternative_start[soon]]
+    if predicate < len(columns.kind):
+        prefetch(columns.kind, predicate)
+        prefetch(columns.operand_start, predicate)
 
 
 @kernel

@@ -58,16 +58,18 @@ def alternative_signature(
     for predicate in range(
         columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
     ):
-        kind = columns.kind[predicate]
-        start, stop = columns.operand_start[predicate], columns.operand_stop[predicate]
-        name = attribute_hash(columns.attribute[predicate])
-        if kind == ONE_OF and stop - start == 1:
-            signature |= bits_of(columns.string_hash[start] ^ name)
-        elif kind == TERMS and is_one_group(columns, start, stop):
-            for string in range(start, stop):
-                signature |= bits_of(columns.string_hash[string])
-        elif kind != MISSING and not is_filtered(first_of, columns.attribute[predicate]):
-            signature |= bits_of(name)
+        kind, attribute = columns.kind[predicate], columns.attribute[predicate]
+        if kind in (ONE_OF, TERMS):
+            start, stop = columns.operand_start[predicate], columns.operand_stop[predicate]
+            if kind == ONE_OF and stop - start == 1:
+                signature |= bits_of(columns.string_hash[start] ^ attribute_hash(attribute))
+                continue
+            if kind == TERMS and is_one_group(columns, start, stop):
+                for string in range(start, stop):
+                    signature |= bits_of(columns.string_hash[string])
+                continue
+        if kind != MISSING and not is_filtered(first_of, attribute):
+            signature |= bits_of(attribute_hash(attribute))
     return signature
 
 

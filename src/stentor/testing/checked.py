@@ -21,6 +21,7 @@ from stentor.index.relocation import Relocation
 from stentor.index.scan import Scan
 from stentor.index.table import ALWAYS
 from stentor.model import Point
+from stentor.model.time import BEGINNING
 
 #: Differences that a message names before it only counts them.
 MOST_NAMED = 5
@@ -45,6 +46,7 @@ class Checked(Index):
         self.index = self.inner() if index is None else index
         self.name = f"{self.index.name} checked"
         self.live = self.index.live
+        self._now = BEGINNING
         everything = np.arange(self.index.count)
         self.scan = Scan.build(self.index.columns_of(everything))
         self.scan.remove(np.setdiff1d(everything, self.index.standing_rows()))
@@ -81,8 +83,10 @@ class Checked(Index):
     def relocate(self, rows: Int64, positions: Float64) -> Relocation:
         found = self.index.relocate(rows, positions)
         expected = self.scan.relocate(rows, positions)
-        self._agree_on_pairs("relocate: added", "row", found.added, expected.added)
-        self._agree_on_pairs("relocate: removed", "row", found.removed, expected.removed)
+        for what, one, other in zip(found._fields, found, expected, strict=True):
+            self._agree_on_pairs(
+                f"relocate: {what}", "row", self._asked_for(one), self._asked_for(other)
+            )
         return found
 
     def hold(self, events: EventColumns) -> int:
@@ -93,6 +97,10 @@ class Checked(Index):
     def drop(self, rows: Int64) -> None:
         self.index.drop(rows)
         self.scan.drop(rows)
+
+    def pass_time(self, now: int) -> None:
+        self.index.pass_time(now)
+        self._now = max(self._now, now)
 
     # Questions.
 
@@ -109,8 +117,16 @@ class Checked(Index):
     def match_back(self, columns: SubscriptionColumns) -> MatchPairs:
         found = self.index.match_back(columns)
         expected = self.scan.match_back(columns)
-        self._agree_on_pairs("match_back", "subscription", found, expected)
+        self._agree_on_pairs(
+            "match_back", "subscription", self._asked_for(found), self._asked_for(expected)
+        )
         return found
+
+    def _asked_for(self, pairs: MatchPairs) -> MatchPairs:
+        """*pairs* without events that have ended: an index may have forgotten those."""
+        is_live = self.live.columns.until[pairs.rows] > self._now
+        before = np.concatenate([[0], np.cumsum(is_live)])
+        return MatchPairs(before[pairs.starts], pairs.rows[is_live])
 
     @property
     def count(self) -> int:

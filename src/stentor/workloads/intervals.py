@@ -5,7 +5,8 @@ values drawn uniformly, and a place near a hotspot. A subscription asks for inte
 them, their ends drawn uniformly, and for a square that reaches 0.5 to 2 km around a place.
 
 Paper: MO-Tree, section 6.1 (M = 20, K_e = 15–20, K_s = 4–10, r = 0.5–2 km, alpha = 0–1). Its taxi
-traces are replaced by drawn places in a city of the same size.
+traces are replaced by drawn places in a city of the same size, or by the pick-ups of another city
+(`pickups.py`). Instead of a square, a subscription can ask for a circle around the subscriber.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from stentor.encoding.columns import (
     BOX,
+    HERE,
     SPAN,
     EventColumns,
     Float64,
@@ -44,10 +46,12 @@ from stentor.workloads.conjunctions import (
 from stentor.workloads.distributions import (
     Booleans,
     Hotspots,
+    Random,
     random_of,
     rounded,
     weighted_choices,
 )
+from stentor.workloads.pickups import Places
 
 SPACE: Final = Box(121.2, 31.0, 121.7, 31.4)
 ATTRIBUTES: Final = tuple(f"a{number:02}" for number in range(1, 21))
@@ -63,12 +67,16 @@ _HOTSPOTS, _SUBSCRIPTIONS, _EVENTS = range(3)
 
 @dataclass(frozen=True)
 class Intervals:
-    """The recipe; *alpha* is the exponent of the attributes' popularity, 0 where all are alike."""
+    """The recipe; *alpha* is the exponent of the attributes' popularity, 0 where all are alike.
+
+    Without *places*, they are drawn around *hotspots*.
+    """
 
     seed: int = 1
     predicates: int = 10
     alpha: float = 1.0
     hotspots: int = 1000
+    places: Places | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.predicates <= len(ATTRIBUTES):
@@ -76,6 +84,8 @@ class Intervals:
                 f"{self.predicates} predicates on {len(ATTRIBUTES)} attributes; "
                 f"take 1 to {len(ATTRIBUTES)}"
             )
+        if not 0.0 <= self.alpha < math.inf:
+            raise SettingsError(f"a popularity with the exponent {self.alpha}; take 0 to 1")
 
     @property
     def schema(self) -> Schema:
@@ -88,10 +98,19 @@ class Intervals:
         asked = weighted_choices(random, self._popularity, np.full(count, self.predicates))
         attribute = np.nonzero(asked)[1].astype(np.int32).reshape(count, self.predicates)
         ends = random.integers(0, DOMAIN, (2, count, self.predicates)).astype(np.float64)
-        x, y = self._hotspots.places(random, count)
-        side = 2.0 * random.uniform(SHORTEST, LONGEST, count) / METRES_PER_DEGREE
-        boxes = Boxes.around(SPACE, x, y, side / np.cos(np.radians(y)), side)
-        return IntervalSubscriptions(attribute, ends.min(axis=0), ends.max(axis=0), boxes)
+        x, y = self._subscriber_places(random, count)
+        reach = random.uniform(SHORTEST, LONGEST, count)
+        side = 2.0 * reach / METRES_PER_DEGREE
+        boxes = Boxes.around(self.space, x, y, side / np.cos(np.radians(y)), side)
+        return IntervalSubscriptions(
+            attribute,
+            ends.min(axis=0),
+            ends.max(axis=0),
+            boxes,
+            rounded(x, DECIMALS),
+            rounded(y, DECIMALS),
+            rounded(reach, 0),
+        )
 
     def events(self, count: int) -> IntervalEvents:
         """*count* events."""
@@ -99,8 +118,25 @@ class Intervals:
         values = random.integers(FEWEST_VALUES, len(ATTRIBUTES) + 1, count)
         valid = weighted_choices(random, self._popularity, values)
         value = random.integers(0, DOMAIN, valid.shape).astype(np.float64)
-        x, y = self._hotspots.places(random, count)
+        x, y = self._event_places(random, count)
         return IntervalEvents(valid, value, rounded(x, DECIMALS), rounded(y, DECIMALS))
+
+    @property
+    def space(self) -> Box:
+        """What all places are in."""
+        return SPACE if self.places is None else self.places.space
+
+    def _subscriber_places(self, random: Random, count: int) -> tuple[Float64, Float64]:
+        if self.places is None:
+            return self._hotspots.places(random, count)
+        chosen = random.integers(0, len(self.places.x), count)
+        return self.places.x[chosen], self.places.y[chosen]
+
+    def _event_places(self, random: Random, count: int) -> tuple[Float64, Float64]:
+        if self.places is None:
+            return self._hotspots.places(random, count)
+        chosen = random.integers(0, len(self.places.busy_x), count)
+        return self.places.busy_x[chosen], self.places.busy_y[chosen]
 
     @cached_property
     def _popularity(self) -> Float64:
@@ -115,42 +151,68 @@ class Intervals:
 
 @dataclass(frozen=True)
 class IntervalSubscriptions:
-    """Drawn subscriptions, in two forms that mean the same."""
+    """Drawn subscriptions: for squares, and for circles around moving subscribers.
+
+    Either way in two forms that mean the same.
+    """
 
     attribute: Int32  # (subscriptions, predicates) places in ATTRIBUTES, ascending
     low: Float64  # (subscriptions, predicates)
     high: Float64  # (subscriptions, predicates)
     boxes: Boxes
+    x: Float64  # (subscriptions,) where the subscriber is
+    y: Float64  # (subscriptions,)
+    reach: Float64  # (subscriptions,) metres
 
     def __len__(self) -> int:
         return len(self.attribute)
 
     def columns(self) -> SubscriptionColumns:
         """What `encode_subscriptions` gives for `texts()`, at more than a million per second."""
+        return conjunctions(self._predicates(BOX, pairs=2), Pairs.of_boxes(self.boxes))
+
+    def moving_columns(self) -> SubscriptionColumns:
+        """What `encode_subscriptions` gives for `moving_texts()`, each at its x and y."""
+        return conjunctions(
+            self._predicates(HERE, pairs=5),
+            Pairs.of_circles(self.x, self.y, self.reach),
+            position=np.stack((self.x, self.y), axis=1),
+        )
+
+    def _predicates(self, place: int, pairs: int) -> Predicates:
+        """The intervals, and a predicate of the kind *place* on so many *pairs*."""
         intervals = self.attribute.shape[1]
         predicates = Predicates.unbounded(len(self), intervals + 1)
         predicates.kind[:, :intervals] = SPAN
         predicates.attribute[:, :intervals] = self.attribute
         predicates.low[:, :intervals] = self.low
         predicates.high[:, :intervals] = self.high
-        pairs = np.arange(len(self)) * 2
-        predicates.kind[:, intervals] = BOX
+        first_pair = np.arange(len(self)) * pairs
+        predicates.kind[:, intervals] = place
         predicates.attribute[:, intervals] = _schema().code("loc")
-        predicates.operand_start[:, intervals] = pairs
-        predicates.operand_stop[:, intervals] = pairs + 2
-        return conjunctions(predicates, Pairs.of_boxes(self.boxes))
+        predicates.operand_start[:, intervals] = first_pair
+        predicates.operand_stop[:, intervals] = first_pair + pairs
+        return predicates
 
     def texts(self) -> Iterator[str]:
         """Each subscription as the text of its expression."""
-        corners = zip(*(side.tolist() for side in self.boxes), strict=True)
-        rows = zip(self.attribute, self.low, self.high, corners, strict=True)
-        for attributes, lows, highs, (west, south, east, north) in rows:
-            asked = [
+        for asked, corners in zip(self._asked(), zip(*self.boxes, strict=True), strict=True):
+            west, south, east, north = (float(corner) for corner in corners)
+            place = f"ST_Within(loc, ST_MakeEnvelope({west}, {south}, {east}, {north}))"
+            yield f"{asked} AND {place}"
+
+    def moving_texts(self) -> Iterator[str]:
+        """Each subscription as the text of its expression, around wherever the subscriber is."""
+        for asked, reach in zip(self._asked(), self.reach.tolist(), strict=True):
+            yield f"{asked} AND ST_DWithin(loc, here(), {reach})"
+
+    def _asked(self) -> Iterator[str]:
+        """The text of each subscription's intervals."""
+        for attributes, lows, highs in zip(self.attribute, self.low, self.high, strict=True):
+            yield " AND ".join(
                 f"{ATTRIBUTES[attribute]} BETWEEN {low:.0f} AND {high:.0f}"
                 for attribute, low, high in zip(attributes, lows, highs, strict=True)
-            ]
-            place = f"ST_Within(loc, ST_MakeEnvelope({west}, {south}, {east}, {north}))"
-            yield " AND ".join([*asked, place])
+            )
 
 
 @dataclass(frozen=True)

@@ -276,7 +276,7 @@ def weigh(tree: Tree, made: Int32, count: int) -> None:
 
 @kernel
 def take_out_entries(
-    tree: Tree, entries: Entries, policy: Policy, total: int, way: Way, used: Int64, first: int
+    tree: Tree, entries: Entries, first: int, policy: Policy, total: int, way: Way, used: Int64
 ) -> int:
     """Take entries out of their leaves from *first* on; where it had to stop."""
     for entry in range(first, len(entries.alternative)):

@@ -162,9 +162,13 @@ class ApTree(Structure):
         else:
             self._look_after(self._store.insert(self.subscriptions.columns, added))
 
+    def remove(self, rows: Int64) -> None:
+        fresh = rows[self.subscriptions.validity.hidden[rows] == 0]
+        super().remove(np.unique(fresh))
+
     def _removed(self, rows: Int64) -> None:
         if not self._is_mapped:
-            alternatives = self._alternatives_of(np.unique(rows))
+            alternatives = self._alternatives_of(rows)
             self._look_after(self._store.remove(self.subscriptions.columns, alternatives))
 
     def rebuild(self) -> None:
@@ -245,12 +249,7 @@ class ApTree(Structure):
     def check(self) -> None:
         super().check()
         live = np.flatnonzero(self.subscriptions.validity.hidden == 0)
-        check_tree(
-            self._store,
-            self.subscriptions.columns,
-            self._alternatives_of(live),
-            exact=not self._is_mapped,
-        )
+        check_tree(self._store, self.subscriptions.columns, self._alternatives_of(live))
         if self._lists is not None:
             check_messages(self._lists, self._store, self.live)
 

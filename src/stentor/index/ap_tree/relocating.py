@@ -57,10 +57,10 @@ def file_at_new_places(
     store: TreeStore, before: Entries, after: Entries, filed: Int32
 ) -> list[int]:
     """Bring moved entries to the leaves of their new boxes; the nodes to be looked after."""
-    used, done = np.zeros(1, np.int64), 0
-    while True:
+
+    def step(done: int, used: Int64) -> int:
         way, other = store.ways
-        done = file_moved(
+        return file_moved(
             store.tree,
             before,
             after,
@@ -72,6 +72,5 @@ def file_at_new_places(
             other,
             used,
         )
-        if done == len(filed):
-            return store.dirty(used)
-        store.make_room(1024)
+
+    return store.until_done(len(filed), step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -67,6 +67,8 @@ from stentor.index.ap_tree.visiting import points_of
 from stentor.index.ap_tree.vocabulary import Keywords, order_of
 
 ALL_CLAUSES: UInt8 = read_only(np.zeros(0, np.uint8))
+#: Leaves that there is room made for, when there is too little.
+_MORE = 1024
 #: Messages of a history that say where messages are.
 _MOST_PLACES = 20_000
 
@@ -235,26 +237,36 @@ class TreeStore:
         entries = self.entries_of(columns, alternatives, learn=True)
         self.keywords.expect_new()
         self.entries += len(entries.alternative)
-        used, done = np.zeros(1, np.int64), 0
-        while True:
-            done = file_entries(
+        return self.until_done(
+            len(entries.alternative),
+            lambda done, used: file_entries(
                 self.tree, entries, done, self.policy, self.entries, self.ways[0], used
-            )
-            if done == len(entries.alternative):
-                return self.dirty(used)
-            self.make_room(1024)
+            ),
+        )
 
     def remove(self, columns: SubscriptionColumns, alternatives: Int64) -> list[int]:
         """Take *alternatives* out; the nodes that want to be looked after."""
         entries = self.entries_of(columns, alternatives, learn=False)
         self.entries -= len(entries.alternative)
-        used, done = np.zeros(1, np.int64), 0
+        return self.until_done(
+            len(entries.alternative),
+            lambda done, used: take_out_entries(
+                self.tree, entries, done, self.policy, self.entries, self.ways[0], used
+            ),
+        )
+
+    def until_done(self, count: int, step: Callable[[int, Int64], int]) -> list[int]:
+        """Let *step* go on from where it stopped for lack of room, until *count* are done.
+
+        It counts the nodes that it finds to be looked after; they are the answer.
+        """
+        used, done, more = np.zeros(1, np.int64), 0, _MORE
         while True:
-            done = take_out_entries(
-                self.tree, entries, self.policy, self.entries, self.ways[0], used, done
-            )
-            if done == len(entries.alternative):
-                return self.dirty(used)
+            before, done = done, step(done, used)
+            if done == count:
+                return [int(node) for node in self._way.dirty[: used[0]]]
+            more = 2 * more if done == before else _MORE
+            self.make_room(more)
 
     def make_room(self, more: int) -> None:
         """Let *more* leaves and slots for them fit, and scratch for as many nodes."""
@@ -262,7 +274,6 @@ class TreeStore:
             self.tree,
             {
                 NODES: more,
-                PLACES: more,
                 SLOTS: max(more * 16, int(self.tree.counter[SLOTS]) // 4),
             },
         )
@@ -320,10 +331,6 @@ class TreeStore:
             read_only((entry & 255).astype(np.uint8)),
             np.unique(message),
         )
-
-    def dirty(self, used: Int64) -> list[int]:
-        """The first *used* nodes that kernels have found to be looked after."""
-        return [int(node) for node in self._way.dirty[: used[0]]]
 
     def is_dirty(self, node: int) -> bool:
         """Whether *node* is still there and waits to be looked after."""

@@ -35,15 +35,31 @@ class EventScratch(NamedTuple):
     string_bytes: UInt8
 
 
-def scratch_for(events: EventColumns) -> EventScratch:
-    """A scratch that each of *events* fits into; an attribute beyond it is one they all lack.
+class Widest(NamedTuple):
+    """What a scratch must have room for."""
 
-    Cost: one pass over the attribute codes of *events*.
-    """
+    attributes: int = 0
+    terms: int = 0
+
+    def joined(self, other: Widest) -> Widest:
+        """Room for what either has room for."""
+        return Widest(max(self.attributes, other.attributes), max(self.terms, other.terms))
+
+
+def widest_of(events: EventColumns) -> Widest:
+    """What each of *events* fits into. Cost: one pass over their attribute codes."""
     values = events.attribute[events.value_start[0] : events.value_start[-1]]
     weights = events.weight_attribute[events.weight_start[0] : events.weight_start[-1]]
     attributes = 1 + max(values.max(initial=-1), weights.max(initial=-1))
-    terms = int(np.diff(events.term_start).max(initial=0))
+    return Widest(int(attributes), int(np.diff(events.term_start).max(initial=0)))
+
+
+def scratch_for(events: EventColumns, widest: Widest | None = None) -> EventScratch:
+    """A scratch that each of *events* fits into; an attribute beyond it is one they all lack.
+
+    Cost: one pass over the attribute codes of *events*, where *widest* is not known.
+    """
+    attributes, terms = widest or widest_of(events)
     slots = 1 << (8 * terms + 1).bit_length()
     return EventScratch(
         stamp=np.zeros(1, np.int64),

@@ -1,0 +1,138 @@
+"""Subscriptions by id: what a broker asks before it forwards one.
+
+    relations = Relations(schema)
+    relations.subscribe("ana", columns)     # -> Forwarding(forward=['ana'], withdraw=[])
+    relations.unsubscribe("ana")            # -> what to withdraw, and whom to forward in its place
+
+Replaying the same subscriptions and unsubscriptions in the same order gives the same graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from stentor.covering.graph.contract import Counters
+from stentor.covering.graph.edges import FORWARDED
+from stentor.covering.mixed.graph import MixedGraph
+from stentor.encoding.columns import Int64, SubscriptionColumns, subscription_count
+from stentor.errors import SettingsError, UnknownIdError
+from stentor.model import Schema
+
+#: Rows of what is gone are kept until they outnumber what is left, and this.
+MIN_DEAD_ROWS: Final = 4096
+
+
+class Forwarding(NamedTuple):
+    """What a change asks of the neighbours: ids to be forwarded now, and to be withdrawn.
+
+    An id that is forwarded again takes the place of what it stood for. Forward first: between the
+    two an event may come over the link for nothing, but none is lost.
+    """
+
+    forward: list[str]
+    withdraw: list[str]
+
+
+class Relations:
+    """The relation graph G_k of subscriptions with ids."""
+
+    def __init__(self, schema: Schema, k: int = 1) -> None:
+        self.graph = MixedGraph(schema, k)
+        self._ids: list[str] = []  # by row
+        self._rows: dict[str, int] = {}  # of those that stand
+
+    def subscribe(self, id: str, columns: SubscriptionColumns) -> Forwarding:
+        """Let *id* stand for the one row of *columns*; one that stood before is replaced."""
+        return self.subscribe_batch([id], columns)
+
+    def subscribe_batch(self, ids: Sequence[str], columns: SubscriptionColumns) -> Forwarding:
+        """Let each of *ids* stand for its row of *columns*, one after the other."""
+        if len(ids) != subscription_count(columns):
+            raise SettingsError(f"{len(ids)} ids for {subscription_count(columns)} subscriptions")
+        commands: list[int] = []
+        for id, row in zip(ids, self.graph.add(columns).tolist(), strict=True):
+            if id in self._rows:
+                commands.append(~self._rows[id])
+            self._rows[id] = row
+            self._ids.append(id)
+            commands.append(row)
+        return self._run(commands)
+
+    def unsubscribe(self, id: str) -> Forwarding:
+        """Let *id* stand no longer; an UnknownIdError where it does not stand."""
+        return self._run([~self._rows.pop(self._known(id))])
+
+    def forwarded(self) -> list[str]:
+        """The ids of those that are forwarded, sorted."""
+        return sorted(self._ids[row] for row in self.graph.forwarded().tolist())
+
+    def passive(self) -> list[str]:
+        """The ids of those that others make redundant, sorted."""
+        return sorted(self._ids[row] for row in self.graph.passive().tolist())
+
+    def is_forwarded(self, id: str) -> bool:
+        """Whether *id* is forwarded."""
+        return bool(self.graph.standing[self._rows[self._known(id)]] == FORWARDED)
+
+    def coverers(self, id: str) -> list[str]:
+        """The ids of those known to cover *id*, the oldest first."""
+        return [self._ids[row] for row in self.graph.coverers(self._rows[self._known(id)])]
+
+    def covered(self, id: str) -> list[str]:
+        """The ids of those known to be covered by *id*, the oldest first."""
+        return [self._ids[row] for row in self.graph.covered(self._rows[self._known(id)])]
+
+    @property
+    def counters(self) -> tuple[Counters, Counters]:
+        """What subscriptions took, and what unsubscriptions took, since the last tidying up."""
+        return self.graph.counters
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def check(self) -> None:
+        """Assert the invariants of the graph, and that ids and rows belong together."""
+        self.graph.check()
+        standing = np.flatnonzero(self.graph.standing).tolist()
+        assert {self._ids[row]: row for row in standing} == self._rows
+
+    def _run(self, commands: list[int]) -> Forwarding:
+        sent = self.graph.run(np.array(commands, np.int64))
+        forward, withdraw = self._settled(sent)
+        self._tidy()
+        return Forwarding(forward, withdraw)
+
+    def _settled(self, sent: Int64) -> tuple[list[str], list[str]]:
+        """What is left to do when all of *sent* has happened: nothing twice, nothing void."""
+        last: dict[int, bool] = {}
+        for one in sent.tolist():
+            row, goes_out = (one, True) if one >= 0 else (~one, False)
+            if not goes_out and last.get(row):
+                del last[row]  # came and went within this batch
+            else:
+                last[row] = goes_out
+        forward = [self._ids[row] for row, goes_out in last.items() if goes_out]
+        gone = [self._ids[row] for row, goes_out in last.items() if not goes_out]
+        return forward, [id for id in gone if id not in set(forward)]
+
+    def _known(self, id: str) -> str:
+        if id not in self._rows:
+            raise UnknownIdError(f"no subscription has the id {id!r}", id=id)
+        return id
+
+    def _tidy(self) -> None:
+        """Leave out the rows of what is gone once they are the most."""
+        if self.graph.count - len(self._rows) > max(MIN_DEAD_ROWS, len(self._rows)):
+            kept = np.flatnonzero(self.graph.standing)
+            self.graph = self.graph.only(kept)
+            self._ids = [self._ids[row] for row in kept.tolist()]
+            self._rows = {id: row for row, id in enumerate(self._ids)}
