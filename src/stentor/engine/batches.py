@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.encoding.collected import Asked, Encoded
-from stentor.encoding.columns import Int64
+from stentor.encoding.columns import EventColumns, Int64
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.engine.arrivals import Prepared
 from stentor.engine.core import Arriving
@@ -86,6 +86,16 @@ def publish(engine: Engine, events: Any, top: Best | None) -> Report:
     if not len(engine._state.events) and (read.columns.until == NEVER).all():
         return engine._report(batch, read.columns, top)
     return engine._report(batch, Arriving(_publishing(read), events=read.columns), top)
+
+
+def sample(engine: Engine, events: Any) -> EventColumns:
+    """A table of events that are only looked at; it teaches the schema nothing."""
+    return events_from_table(
+        as_table(events),
+        engine.schema.unteachable(),
+        default_time=BEGINNING,
+        limits=engine.limits,
+    ).columns
 
 
 def _publishing(read: EventBatch) -> list[Step]:

@@ -203,6 +203,17 @@ class Engine:
         with self._lock:
             return batches.step_rows(self, ids, "unsubscribe")
 
+    def rebuild(self, history: Any = None) -> None:
+        """Build the index anew, for events like those of *history*: a table or a pandas frame.
+
+        Structures that weigh what is likely measure it there, now and when they are built again;
+        nothing that is answered changes. Without one, the last history counts.
+        """
+        with self._lock:
+            if history is not None:
+                self._state.history = batches.sample(self, history)
+            self._state = self._state.rebuilt(self._index_class)
+
     # Questions that change nothing.
 
     def top(
