@@ -35,7 +35,7 @@ from stentor.errors import (
     StentorError,
     UnknownIdError,
 )
-from stentor.index.catalog import index_class, structure_of
+from stentor.index.catalog import AUTO, index_class, structure_of
 from stentor.language.admit import examine
 from stentor.language.builder import Built
 from stentor.language.limits import ANY_SIZE, Limits
@@ -90,6 +90,7 @@ class Engine:
         self.limits = RecordLimits(expression=limits) if isinstance(limits, Limits) else limits
         self.threads = threads
         self._clock = clock
+        self._index = index
         self._index_class = index_class(index)
         self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
         self._state = State(self._index_class())
@@ -212,7 +213,7 @@ class Engine:
         with self._lock:
             if history is not None:
                 self._state.history = batches.sample(self, history)
-            self._state = self._state.rebuilt(self._index_class)
+            self._rebuild(self._state)
 
     # Questions that change nothing.
 
@@ -361,8 +362,15 @@ class Engine:
                 outcome = run(state, arriving, top=top, threads=self.threads)
             report = Report(batch, outcome, state.subscribers.ids)
             if state.is_crowded():
-                self._state = state.rebuilt(self._index_class)
+                self._rebuild(state)
         return report
+
+    def _rebuild(self, state: State) -> None:
+        """Go on with *state* in a fresh index; 'auto' is chosen anew for what stands."""
+        if self._index == AUTO:
+            columns = state.index.columns_of(state.index.standing_rows())
+            self._index_class = index_class(AUTO, columns)
+        self._state = state.rebuilt(self._index_class)
 
     def _one(self, record: Record) -> Any:
         with self._lock:
