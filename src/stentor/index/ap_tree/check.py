@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stentor.encoding.columns import Int32, Int64, SubscriptionColumns
-from stentor.index.ap_tree.filing import nodes_of_entries, way_for
+from stentor.index.ap_tree.filing import SMOOTHING, nodes_of_entries, way_for
 from stentor.index.ap_tree.layout import (
     COPIES,
     COUNT,
@@ -119,7 +119,7 @@ def _check_node(tree: Tree, node: int) -> None:
             assert (np.diff(along) >= 0).all(), "cells tile their region"
     share = tree.share[start : start + size + 1]
     if share.any():  # a root that was planted has none
-        weight = np.array(weights) + 0.5
+        weight = np.array(weights) + SMOOTHING
         expected = float((share * np.log(share / (weight / weight.sum()))).sum())
         settled, now = tree.spread[2 * node : 2 * node + 2].tolist()
         assert abs(settled - now + float(np.log(weight.sum())) - expected) < 1e-6
