@@ -502,9 +502,7 @@ def test_subscribers_who_leave_the_region_of_the_tree_are_followed():
     circle = "ST_DWithin(loc, here(), 500)"
     columns = encoded(
         [
-            Subscription(
-                f"s{n}", parse("ST_DWithin(loc, here(), 500)", schema=SCHEMA), Point(10, 50)
-            )
+            Subscription(f"s{n}", parse(circle, schema=SCHEMA), Point(10.0, 50.0))
             for n in range(2000)
         ],
         SCHEMA,
