@@ -126,7 +126,7 @@ def test_what_a_delivery_adds_is_told_apart_from_what_an_event_adds(bench, monke
         return Spent(events, found[-1], 1.0, Cpu(1.0, more), {"tasks matching": 0.5})
 
     pretend(monkeypatch, spend)
-    narrow, wide = beside_the_engine(bench, Offers.drawn(bench))
+    narrow, wide = beside_the_engine(bench, Offers.drawn(bench))[:2]
     assert wide.rows[1].figures["deliveries"] > narrow.rows[1].figures["deliveries"]
     assert narrow.rows[1].figures["more µs/event"] >= 5.0
     assert wide.rows[1].figures["more µs/delivery"] == pytest.approx(0.25)
