@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from stentor.encoding.columns import (
     Int64,
     MatchPairs,
-    ScoredPairs,
     SubscriptionColumns,
     empty,
     event_count,
@@ -25,7 +24,7 @@ from stentor.index.layered import LEAST_MERGED, layered
 from stentor.index.scan import Scan
 from stentor.index.structure import Structure
 from stentor.index.table import Validity
-from stentor.index.verify import Candidates, best_of, scores_of, settle
+from stentor.index.verify import Candidates, settle
 from stentor.language.normalise import normalise
 from stentor.language.parser import parse
 from stentor.model import Constant, Event, Kind, Point, Schema
@@ -84,12 +83,8 @@ class Exhaustive(Structure):
 
     name = "exhaustive"
 
-    def match(self, events, *, threads=1):
+    def _match_tile(self, events):
         return _settled(self.subscriptions.columns, self.subscriptions.validity, events)
-
-    def top(self, events, k, *, threads=1):
-        pairs = self.match(events)
-        return best_of(ScoredPairs(*pairs, scores_of(self.subscriptions.columns, events, pairs)), k)
 
     def match_back(self, columns):
         always = Validity(np.zeros(subscription_count(columns), np.uint8), NOBODY, NOBODY)
@@ -319,8 +314,8 @@ class Forgetful(Exhaustive):
 
     name = "forgetful"
 
-    def match(self, events, *, threads=1):
-        pairs = super().match(events)
+    def _match_tile(self, events):
+        pairs = super()._match_tile(events)
         keep = pairs.rows != 3
         kept = np.concatenate([[0], np.cumsum(keep)])
         return MatchPairs(kept[pairs.starts], pairs.rows[keep])
