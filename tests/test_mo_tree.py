@@ -16,6 +16,7 @@ from stentor.encoding.events import Arrival, encode_events
 from stentor.encoding.ragged import events_between, take
 from stentor.encoding.subscriptions import Standing, encode_subscriptions
 from stentor.errors import FolderError, SettingsError
+from stentor.index.bounds import VALUE
 from stentor.index.catalog import structure_class
 from stentor.index.mo_tree import MoTree
 from stentor.index.mo_tree.attributes import Candidate, dimensions_of
@@ -23,7 +24,7 @@ from stentor.index.mo_tree.cells import cut, interval_cell, stabbed_cells
 from stentor.index.mo_tree.check import check_subscriptions
 from stentor.index.mo_tree.drafting import draft_alternatives, draft_events, drafts_for
 from stentor.index.mo_tree.index import FEW, SWEPT
-from stentor.index.mo_tree.layout import NO_SLOT, VALUE
+from stentor.index.mo_tree.layout import NO_SLOT
 from stentor.index.mo_tree.settings import PAPER
 from stentor.index.mo_tree.tree import Tree
 from stentor.language.admit import admit

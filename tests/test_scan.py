@@ -26,10 +26,11 @@ from stentor.encoding.hashing import attribute_seed, hash_bytes
 from stentor.encoding.ragged import concatenate, take
 from stentor.encoding.subscriptions import Standing, encode_subscriptions
 from stentor.errors import FolderError, ReadOnlyError
+from stentor.index.bounds import VALUE, X, Y
 from stentor.index.scan import Scan, index
 from stentor.index.scan.filters import MOST_CELLS, MOST_FILTERS, MOST_LINES, choose_filters
 from stentor.index.scan.kernels import match_rows
-from stentor.index.scan.layout import BLOCK, LIVE, NO_TERM, VALUE, WORDS, X, Y
+from stentor.index.scan.layout import BLOCK, LIVE, NO_TERM, WORDS
 from stentor.index.verify import best_of, scores_of
 from stentor.index.verify.scratch import scratch_for
 from stentor.language.normalise import normalise

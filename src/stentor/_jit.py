@@ -92,11 +92,11 @@ def announce_compilation(package: str) -> None:
     inner = package.removeprefix(__package__ or "")
     modules = [name for name in _own_sources().text if f"{name}.".startswith(f"{inner}.")]
     if folder is None:
-        detail = "in every process, about 15 s: no cache folder can be written"
+        detail = "in every process, 15 to 60 s: no cache folder can be written"
     elif any(any((folder / _digest_of(name)).rglob("*.nbc")) for name in modules):
         return
     else:
-        detail = f"once, about 15 s; cached in {folder}"
+        detail = f"once, 15 to 60 s; cached in {folder}"
     print(f"stentor: compiling matching kernels for this machine ({detail})", file=sys.stderr)
 
 

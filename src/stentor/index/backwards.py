@@ -25,6 +25,7 @@ from stentor.encoding.columns import (
     subscription_count,
 )
 from stentor.encoding.readonly import read_only
+from stentor.index.event_values import NO_VALUE, find_value
 from stentor.index.growing import GrowingArray
 from stentor.index.signature import alternative_signature, event_signature
 from stentor.index.table import EventTable
@@ -60,8 +61,7 @@ class Signatures:
 
     def add(self, events: EventColumns) -> None:
         """Sign *events*, the live ones that come after all before."""
-        signature = np.empty(event_count(events), np.uint64)
-        sign_events(events, NO_FILTERS, signature)
+        signature = signatures_of(events)
         self._signature.extend(signature, len(signature))
 
     def match(self, columns: SubscriptionColumns, live: EventTable) -> MatchPairs:
@@ -94,9 +94,14 @@ class Signatures:
 
     def check(self, live: EventTable) -> None:
         """Assert that each of *live* has its signature."""
-        signature = np.empty(live.count, np.uint64)
-        sign_events(live.columns, NO_FILTERS, signature)
-        assert np.array_equal(signature, self._signature.view)
+        assert np.array_equal(signatures_of(live.columns), self._signature.view)
+
+
+def signatures_of(events: EventColumns) -> UInt64:
+    """The signature of each of *events*."""
+    signature = np.empty(event_count(events), np.uint64)
+    sign_events(events, NO_FILTERS, signature)
+    return signature
 
 
 @kernel
@@ -174,18 +179,10 @@ def within_bound(
     """Whether *predicate*, by its hull or its surrounding box, leaves *event* possible."""
     if predicate == NO_BOUND:
         return True
-    attribute = columns.attribute[predicate]
-    start, last = events.value_start[event], events.value_start[event + 1]
-    stop = last
-    while start < stop:
-        middle = (start + stop) >> 1
-        if events.attribute[middle] < attribute:
-            start = middle + 1
-        else:
-            stop = middle
-    if start == last or events.attribute[start] != attribute:
+    value = find_value(events, event, columns.attribute[predicate])
+    if value == NO_VALUE:
         return False
-    low, high = events.low[start], events.high[start]
+    low, high = events.low[value], events.high[value]
     if columns.kind[predicate] < BOX:
         return bool(low <= columns.high[predicate] and high >= columns.low[predicate])
     pair = columns.operand_start[predicate]

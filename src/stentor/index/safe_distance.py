@@ -30,7 +30,7 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.ragged import events_between
 from stentor.encoding.readonly import read_only
-from stentor.index.backwards import NO_FILTERS, sign_events
+from stentor.index.backwards import signatures_of
 from stentor.index.growing import GrowingArray
 from stentor.index.safe_margins import prepare, shrink_rows
 from stentor.index.table import EventTable
@@ -95,13 +95,6 @@ def largest_radii(columns: SubscriptionColumns) -> Float64:
     row = np.searchsorted(columns.alternative_start, alternative, side="right") - 1
     np.maximum.at(radius, row, columns.pair_low[columns.operand_start[circles] + 4])
     return radius
-
-
-def signatures_of(events: EventColumns) -> UInt64:
-    """The signature of each of *events*."""
-    signature = np.empty(event_count(events), np.uint64)
-    sign_events(events, NO_FILTERS, signature)
-    return signature
 
 
 def shrink(

@@ -34,11 +34,11 @@ from stentor.index.ap_tree.vocabulary import (
     find_rank,
     is_matched_string,
     rank_or_new,
-    sort_ranks,
     string_keyword,
 )
 from stentor.index.backwards import NO_FILTERS
 from stentor.index.signature import alternative_signature, bits_of, is_one_group
+from stentor.index.sorting import sort_slice
 
 MOST_CLAUSES = 16
 
@@ -228,7 +228,7 @@ def describe(
                         key += 1
                     group += 1 if not is_terms or columns.string_mark[string] == LAST else 0
             out.signature[entry] = own
-            sort_ranks(out.key, start, key)
+            sort_slice(out.key, start, key)
             key = without_repeats(out.key, start, key)
             entry += 1
             out.key_start[entry] = key
@@ -239,7 +239,7 @@ def describe(
 def sort_keys(key_start: Int64, key: Int32) -> None:
     """Sort the keys of each entry."""
     for entry in range(len(key_start) - 1):
-        sort_ranks(key, key_start[entry], key_start[entry + 1])
+        sort_slice(key, key_start[entry], key_start[entry + 1])
 
 
 @kernel_inline

@@ -10,23 +10,6 @@ from stentor._jit import kernel, kernel_inline, kernel_part
 from stentor.encoding.columns import Float64
 
 
-@kernel_part
-def sort_numbers(values: Float64, count: int) -> None:
-    """Sort the first *count* of *values* in place (Shell's way)."""
-    gap = 1
-    while 3 * gap + 1 < count:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for place in range(gap, count):
-            moving = values[place]
-            hole = place
-            while hole >= gap and values[hole - gap] > moving:
-                values[hole] = values[hole - gap]
-                hole -= gap
-            values[hole] = moving
-        gap //= 3
-
-
 @kernel_inline
 def below(values: Float64, count: int, limit: float) -> int:
     """How many of the first *count* sorted *values* are below *limit*."""

@@ -14,7 +14,7 @@ import numpy as np
 from stentor._jit import kernel_inline, kernel_part
 from stentor.encoding.columns import Float64, Int32, Int64
 from stentor.index.ap_tree.descending import cell_along, contains_region
-from stentor.index.ap_tree.grid_lines import lines_along, sort_numbers
+from stentor.index.ap_tree.grid_lines import lines_along
 from stentor.index.ap_tree.keyword_cuts import (
     MOST_STEPS,
     cost_of_cuts,
@@ -24,6 +24,7 @@ from stentor.index.ap_tree.keyword_cuts import (
 )
 from stentor.index.ap_tree.layout import Entries, Policy
 from stentor.index.ap_tree.radix import sort_many
+from stentor.index.sorting import sort_slice
 
 #: Entries and messages that a grid is chosen by; more would not place its lines better.
 SAMPLE = 1024
@@ -235,9 +236,9 @@ def edges_along(
             boxes += 1
     for place in range(seen):
         points[place] = edge[(6 + axis) * SAMPLE + place]
-    sort_numbers(lows, boxes)
-    sort_numbers(highs, boxes)
-    sort_numbers(points, seen if seen > 0 else boxes)
+    sort_slice(lows, 0, boxes)
+    sort_slice(highs, 0, boxes)
+    sort_slice(points, 0, seen if seen > 0 else boxes)
     return boxes
 
 

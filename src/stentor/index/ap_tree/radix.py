@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stentor._jit import kernel_part
 from stentor.encoding.columns import Int32, Int64
-from stentor.index.ap_tree.vocabulary import sort_ranks
+from stentor.index.sorting import sort_slice
 
 _FEW = 256
 _BITS = 8
@@ -18,7 +18,7 @@ def sort_many(ranks: Int32, count: int, other: Int32, tally: Int64) -> None:
     *other* (as long) and *tally* (DIGITS) are scratch; few are sorted by comparing.
     """
     if count <= _FEW:
-        sort_ranks(ranks, 0, count)
+        sort_slice(ranks, 0, count)
         return
     highest = 0
     for place in range(count):

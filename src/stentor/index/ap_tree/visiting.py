@@ -34,6 +34,7 @@ from stentor.index.ap_tree.layout import (
 )
 from stentor.index.ap_tree.presence import may_be_present
 from stentor.index.ap_tree.vocabulary import most_keywords, ranks_of_event
+from stentor.index.event_values import NO_VALUE, find_value
 
 #: Where an event without a place is: in no box but those that are everywhere.
 NOWHERE = np.inf
@@ -69,16 +70,9 @@ def path_of(keywords: int) -> Path:
 @kernel_inline
 def point_of(events: EventColumns, event: int, attribute: int, point: Float64) -> bool:
     """Whether the event has a place; *point* gets it, or NOWHERE."""
-    start, last = events.value_start[event], events.value_start[event + 1]
-    stop = last
-    while start < stop:
-        middle = (start + stop) >> 1
-        if events.attribute[middle] < attribute:
-            start = middle + 1
-        else:
-            stop = middle
-    if start < last and events.attribute[start] == attribute and events.string[start] < 0:
-        point[0], point[1] = events.low[start], events.high[start]
+    value = find_value(events, event, attribute)
+    if value != NO_VALUE and events.string[value] < 0:
+        point[0], point[1] = events.low[value], events.high[value]
         return True
     point[0] = point[1] = NOWHERE
     return False

@@ -14,6 +14,7 @@ from stentor.encoding.columns import EventColumns, Float64, Int32, Int64, UInt8,
 from stentor.encoding.readonly import all_read_only
 from stentor.index.ap_tree.layout import BEYOND, NOTHING, TERMS_KNOWN, Vocabulary
 from stentor.index.signature import attribute_hash
+from stentor.index.sorting import sort_slice
 
 _HALF = np.uint64(32)
 #: A table is made larger beyond this part of it.
@@ -185,25 +186,8 @@ def ranks_of_event(
             if found != NOTHING or with_unknown:
                 ranks[count] = BEYOND if found == NOTHING else found
                 count += 1
-    sort_ranks(ranks, 0, count)
+    sort_slice(ranks, 0, count)
     return count
-
-
-@kernel_inline
-def sort_ranks(ranks: Int32, start: int, stop: int) -> None:
-    """Sort a slice in place: Shell's way, since few are many and none may take for ever."""
-    gap = 1
-    while 3 * gap + 1 < stop - start:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for place in range(start + gap, stop):
-            moving = ranks[place]
-            hole = place
-            while hole >= start + gap and ranks[hole - gap] > moving:
-                ranks[hole] = ranks[hole - gap]
-                hole -= gap
-            ranks[hole] = moving
-        gap //= 3
 
 
 @kernel

@@ -11,12 +11,11 @@ import math
 
 from stentor._jit import kernel
 from stentor.encoding.columns import Int64, SubscriptionColumns
-from stentor.index.be_star_tree.filing import file_record, has_room
+from stentor.index.be_star_tree.filing import file_record, has_room, relieve_pending
 from stentor.index.be_star_tree.layout import (
     DESK,
     DIMENSIONS,
     NONE,
-    PENDING,
     RECORD_WORDS,
     ROOT_NODE,
     Desk,
@@ -25,7 +24,6 @@ from stentor.index.be_star_tree.layout import (
 )
 from stentor.index.be_star_tree.matching import Spread, Values, clear, spread_event
 from stentor.index.be_star_tree.nodes import new_partition, partition_on
-from stentor.index.be_star_tree.overflow import relieve
 from stentor.index.be_star_tree.ranking import dimension_rank
 from stentor.index.be_star_tree.records import (
     box_count,
@@ -128,11 +126,8 @@ def file_together(
     """
     place = start
     while True:
-        while tree.state[PENDING] > 0:
-            if not has_room(tree, desk):
-                return place
-            tree.state[PENDING] -= 1
-            relieve(tree, tree.pending[tree.state[PENDING]], desk, knobs)
+        if not relieve_pending(tree, desk, knobs):
+            return place
         if place == len(alternatives) or not has_room(tree, desk):
             return place
         write_record(columns, alternatives[place], tree, knobs.width)

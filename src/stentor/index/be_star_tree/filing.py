@@ -88,16 +88,24 @@ def file_alternatives(
     """
     place = start
     while True:
-        while tree.state[PENDING] > 0:
-            if not has_room(tree, desk):
-                return place
-            tree.state[PENDING] -= 1
-            relieve(tree, tree.pending[tree.state[PENDING]], desk, knobs)
+        if not relieve_pending(tree, desk, knobs):
+            return place
         if place == len(alternatives) or not has_room(tree, desk):
             return place
         write_record(columns, alternatives[place], tree, knobs.width)
         file_record(tree, DESK, NONE, desk, knobs)
         place += 1
+
+
+@kernel_part
+def relieve_pending(tree: Tree, desk: Desk, knobs: Knobs) -> bool:
+    """Relieve all buckets that overflow; False where there is no room to go on."""
+    while tree.state[PENDING] > 0:
+        if not has_room(tree, desk):
+            return False
+        tree.state[PENDING] -= 1
+        relieve(tree, tree.pending[tree.state[PENDING]], desk, knobs)
+    return True
 
 
 @kernel_part

@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 
 from stentor.encoding.columns import (
-    BOX,
-    KIND_MASK,
-    NEGATED,
     EventColumns,
     Float64,
     Int32,
@@ -21,14 +18,8 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.ragged import children, take
 from stentor.encoding.readonly import all_read_only
-from stentor.index.mo_tree.layout import (
-    MOST_DIMENSIONS,
-    NO_DIMENSION,
-    VALUE,
-    Dimensions,
-    X,
-    Y,
-)
+from stentor.index.bounds import VALUE, X, Y, bounds_of
+from stentor.index.mo_tree.layout import MOST_DIMENSIONS, NO_DIMENSION, Dimensions
 
 #: About how many alternatives, and events, are looked at.
 SAMPLE = 1 << 13
@@ -134,16 +125,8 @@ _Use = tuple[int, int, Float64, Float64]
 
 def _uses(columns: SubscriptionColumns, predicates: Int64) -> Iterator[_Use]:
     """Attribute, axis, lows and highs of whatever *predicates* bound."""
-    kind = columns.kind[predicates]
-    predicates, kind = predicates[kind < NEGATED], kind[kind < NEGATED]
-    is_place = (kind & KIND_MASK) >= BOX
-    values, places = predicates[~is_place], predicates[is_place]
-    attribute = columns.attribute
-    yield from _by_attribute(attribute[values], VALUE, columns.low[values], columns.high[values])
-    first = columns.operand_start[places]
-    for axis, pair in ((X, first), (Y, first + 1)):
-        low, high = columns.pair_low[pair], columns.pair_high[pair]
-        yield from _by_attribute(attribute[places], axis, low, high)
+    for bounds in bounds_of(columns, predicates):
+        yield from _by_attribute(*bounds)
 
 
 def _by_attribute(attribute: Int32, axis: int, low: Float64, high: Float64) -> Iterator[_Use]:

@@ -14,6 +14,7 @@ from stentor.encoding.columns import (
     Int64,
     SubscriptionColumns,
 )
+from stentor.index.bounds import VALUE, X, Y
 from stentor.index.mo_tree.drafting import draft_alternatives, draft_events, drafts_for
 from stentor.index.mo_tree.layout import (
     CARD_HIGH,
@@ -28,10 +29,7 @@ from stentor.index.mo_tree.layout import (
     MOST_DIMENSIONS,
     NO_SLOT,
     SIGNATURE,
-    VALUE,
     Drafts,
-    X,
-    Y,
 )
 from stentor.index.mo_tree.pool import Pool
 from stentor.index.mo_tree.tree import Tree

@@ -23,6 +23,7 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
 )
+from stentor.index.bounds import VALUE, X, Y
 from stentor.index.mo_tree.cells import interval_cell, position, value_cell
 from stentor.index.mo_tree.layout import (
     ANYTHING,
@@ -33,13 +34,10 @@ from stentor.index.mo_tree.layout import (
     NO_DIMENSION,
     NULL_STEP,
     UNWANTED,
-    VALUE,
     Cells,
     Dimensions,
     Drafts,
     Query,
-    X,
-    Y,
 )
 from stentor.index.signature import alternative_signature, event_signature
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from stentor.encoding.columns import Float64, Int32, Int64, UInt8, UInt64
 
-# What a dimension looks at: a value, or one of the two numbers of a place.
-VALUE, X, Y = 0, 1, 2
 #: Ends the list of an attribute's dimensions.
 NO_DIMENSION = -1
 

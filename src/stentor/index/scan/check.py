@@ -16,8 +16,9 @@ from stentor.encoding.columns import (
     Int64,
     SubscriptionColumns,
 )
+from stentor.index.bounds import VALUE, X, Y
 from stentor.index.scan.blocks import BlockStore
-from stentor.index.scan.layout import BLOCK, BUCKET_SHIFT, LIVE, NO_TERM, VALUE, Filters, X, Y
+from stentor.index.scan.layout import BLOCK, BUCKET_SHIFT, LIVE, NO_TERM, Filters
 
 
 def check_blocks(store: BlockStore, columns: SubscriptionColumns, live: Int64) -> None:

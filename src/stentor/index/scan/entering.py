@@ -6,7 +6,8 @@ import numpy as np
 
 from stentor._jit import kernel, kernel_inline, kernel_part
 from stentor.encoding.columns import BOX, MISSING, NEGATED, Int64, SubscriptionColumns, UInt64
-from stentor.index.scan.layout import BLOCK, LIVE, VALUE, WORDS, Blocks, Filters, Y
+from stentor.index.bounds import VALUE, Y
+from stentor.index.scan.layout import BLOCK, LIVE, WORDS, Blocks, Filters
 from stentor.index.scan.term_lines import term_line
 from stentor.index.signature import alternative_signature, is_filtered
 

@@ -8,9 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from stentor.encoding.columns import (
-    BOX,
-    KIND_MASK,
-    NEGATED,
     TERMS,
     Float64,
     Int32,
@@ -18,16 +15,14 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
 )
 from stentor.encoding.ragged import children, slices
+from stentor.index.bounds import bounds_of
 from stentor.index.scan.layout import (
     BUCKET_SHIFT,
     BUCKETS,
     LIVE,
     NO_FILTER,
     NO_TERM,
-    VALUE,
     Filters,
-    X,
-    Y,
 )
 
 MOST_FILTERS = 32
@@ -82,16 +77,8 @@ def choose_filters(columns: SubscriptionColumns, alternatives: Int64) -> Filters
 
 def _uses(columns: SubscriptionColumns, predicates: Int64) -> Iterator[_Use]:
     """How *predicates* use each attribute that they narrow."""
-    kind = columns.kind[predicates]
-    predicates, kind = predicates[kind < NEGATED], kind[kind < NEGATED]
-    is_place = (kind & KIND_MASK) >= BOX
-    values, places = predicates[~is_place], predicates[is_place]
-    attribute = columns.attribute
-    yield from _axis_uses(attribute[values], VALUE, columns.low[values], columns.high[values])
-    first = columns.operand_start[places]
-    for axis, pair in ((X, first), (Y, first + 1)):
-        low, high = columns.pair_low[pair], columns.pair_high[pair]
-        yield from _axis_uses(attribute[places], axis, low, high)
+    for bounds in bounds_of(columns, predicates):
+        yield from _axis_uses(*bounds)
 
 
 def _axis_uses(attribute: Int32, axis: int, low: Float64, high: Float64) -> Iterator[_Use]:

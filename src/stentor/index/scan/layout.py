@@ -17,8 +17,6 @@ NO_TERM = 1  # and that needs no term; then a line for each bucket of terms, if 
 BUCKETS = 64
 BUCKET_SHIFT = 58  # a term's bucket is the highest six bits of its hash
 
-# What a filter looks at: a value, or a place's coordinate.
-VALUE, X, Y = 0, 1, 2
 #: The filter of an attribute that has none.
 NO_FILTER = -1
 

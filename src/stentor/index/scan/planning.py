@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import EventColumns, Float64, Int32
+from stentor.index.bounds import X, Y
 from stentor.index.scan.entering import cell_of
 from stentor.index.scan.filters import MOST_LEFT
-from stentor.index.scan.layout import BUCKETS, Filters, Plan, X, Y
+from stentor.index.scan.layout import BUCKETS, Filters, Plan
 from stentor.index.scan.term_lines import ask_term_lines
 from stentor.index.signature import event_signature
 

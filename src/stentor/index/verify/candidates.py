@@ -16,6 +16,7 @@ from stentor.encoding.columns import (
     event_count,
 )
 from stentor.encoding.readonly import all_read_only, read_only
+from stentor.index.sorting import sort_slice
 from stentor.index.table import Validity
 from stentor.index.verify.alternatives import alternative_holds, holds_at
 from stentor.index.verify.scratch import EventScratch, scatter, scratch_for
@@ -128,24 +129,13 @@ def settle_candidates(
 
 @kernel_inline
 def sort_rows(rows: Int64, start: int, stop: int) -> int:
-    """Put a slice of *rows* in ascending order, each once (Shell's way); where it ends then."""
+    """Put a slice of *rows* in ascending order, each once; where it ends then."""
     is_sorted = True
     for place in range(start + 1, stop):
         is_sorted &= rows[place - 1] < rows[place]
     if is_sorted:
         return stop
-    gap = 1
-    while 3 * gap + 1 < stop - start:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for place in range(start + gap, stop):
-            row = rows[place]
-            hole = place
-            while hole >= start + gap and rows[hole - gap] > row:
-                rows[hole] = rows[hole - gap]
-                hole -= gap
-            rows[hole] = row
-        gap //= 3
+    sort_slice(rows, start, stop)
     kept = start + 1
     for place in range(start + 1, stop):
         if rows[place] != rows[kept - 1]:
