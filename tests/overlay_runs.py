@@ -33,6 +33,7 @@ class Compared:
         self.engine = Engine(schema=schema, clock=None)
         self.time = BEGINNING
         self.home = {}  # of each subscription
+        self.ends = {}  # of each subscription that ends
         self.published = {}  # live events: where, until when
         self.given = {}  # by subscription, the live events that the overlay has given
         self.right = {}  # by subscription, those that one engine has given
@@ -45,10 +46,10 @@ class Compared:
             broker = self.home.get(record.subscription.id, broker)
         [expected] = self.engine.step([record])
         self.time = self.time if record.time is None else max(self.time, record.time)
+        self._pass_time()
         [answer] = self.overlay.send(broker, [record])
         deliveries = self.overlay.run()
         assert isinstance(answer, StentorError) == isinstance(expected, StentorError), answer
-        self._pass_time()
         if isinstance(expected, StentorError):
             assert type(answer) is type(expected)
             assert not deliveries
@@ -58,14 +59,44 @@ class Compared:
                 self._published(broker, event, deliveries, expected)
             case Subscribe(subscription):
                 self.home[subscription.id] = broker
+                self.ends[subscription.id] = subscription.until
                 self._changed(subscription.id, deliveries, expected)
             case Move(id):
                 self._changed(id, deliveries, expected)
             case Unsubscribe(id):
                 assert not deliveries
-                for book in (self.home, self.given, self.right):
-                    book.pop(id, None)
+                self._forget(id)
         self.compare()
+
+    def feed_at_once(self, burst):
+        """Let records come to brokers while others still travel: the answers are equal at last."""
+        for broker, record in burst:
+            if isinstance(record, (Unsubscribe, Move)):
+                broker = self.home.get(record.id, broker)
+            elif isinstance(record, Subscribe):
+                broker = self.home.get(record.subscription.id, broker)
+            [expected] = self.engine.step([record])
+            [answer] = self.overlay.send(broker, [record])
+            assert isinstance(answer, StentorError) == isinstance(expected, StentorError)
+            match record, expected:
+                case Publish(event), list():
+                    self.published[event.id] = (broker, event.until)
+                    for id in expected:
+                        self.right.setdefault(id, set()).add(event.id)
+                case Subscribe(), Changes(added, removed):
+                    self.home[record.subscription.id] = broker
+                    self._apply(record.subscription.id, added, removed)
+                case Move(id), Changes(added, removed):
+                    self._apply(id, added, removed)
+                case Unsubscribe(id), Changes():
+                    self._given(self.overlay.deliveries())
+                    self._forget(id)
+        self._settle()
+
+    def _apply(self, id, added, removed):
+        right = self.right.setdefault(id, set())
+        right |= set(added)
+        right -= set(removed)
 
     def _published(self, broker, event, deliveries, expected):
         assert {one.event for one in deliveries} <= {event.id}
@@ -87,9 +118,7 @@ class Compared:
             added = sorted(one.event for one in deliveries if one.added)
             removed = sorted(one.event for one in deliveries if not one.added)
             assert Changes(added, removed) == expected
-        right = self.right.setdefault(id, set())
-        right |= set(expected.added)
-        right -= set(expected.removed)
+        self._apply(id, expected.added, expected.removed)
         self._given(deliveries)
 
     def _given(self, deliveries):
@@ -105,9 +134,13 @@ class Compared:
         for book in (self.given, self.right):
             for answer in book.values():
                 answer -= over
-        for id in [id for id in self.home if id not in self.engine]:
-            for book in (self.home, self.given, self.right):
-                book.pop(id, None)
+        for id, until in list(self.ends.items()):
+            if until is not None and until <= self.time:
+                self._forget(id)
+
+    def _forget(self, id):
+        for book in (self.home, self.ends, self.given, self.right):
+            book.pop(id, None)
 
     def cut(self, number):
         self.overlay.cut(*self._link(number))
@@ -133,9 +166,10 @@ class Compared:
         return links[number % len(links)]
 
     def compare(self):
+        reach = {home: self.overlay.reach(home) for home in set(self.home.values())}
         for id, home in self.home.items():
             given, right = self.given.get(id, set()), self.right.get(id, set())
-            near = self.overlay.reach(home)
+            near = reach[home]
             assert given <= right, "a client is given what it does not want"
             assert given >= {event for event in right if self.published[event][0] in near}, "lost"
 

@@ -31,7 +31,7 @@ from stentor.errors import (
 )
 from stentor.model import Changes, Event, Schema, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
-from stentor.model.time import BEGINNING
+from stentor.model.time import BEGINNING, instant
 
 #: Where a message comes from that no neighbour sent.
 CLIENT = ""
@@ -149,8 +149,9 @@ class Broker:
     def _run(self, source: str, records: list[Record], outcome: Outcome) -> None:
         if not records:
             return
-        answers = self._engine.step([_filed(source, record) for record in records])
-        for record, answer in zip(records, answers, strict=True):
+        timed = [replace(record, time=self._later(record.time)) for record in records]
+        answers = self._engine.step([_filed(source, record) for record in timed])
+        for record, answer in zip(timed, answers, strict=True):
             refused = isinstance(answer, StentorError)
             if record.time is not None and (not refused or isinstance(answer, _LATE)):
                 self._pass_time(record.time, outcome)
@@ -302,6 +303,11 @@ class Broker:
             self._forget(CLIENT, id)
             self._tell(CLIENT, f"{self.name}/{id}", None, outcome)
 
+    def _later(self, time: int | None) -> int | None:
+        """*time*, or the broker's own where that is later; None before the first record."""
+        later = self.time if time is None else max(self.time, time)
+        return None if later == BEGINNING else later
+
     def _own(self, subscription: Subscription) -> Interest:
         return Interest(f"{self.name}/{subscription.id}", subscription, self.schema)
 
@@ -384,7 +390,12 @@ class Broker:
             assert link.policy.interests == self._interests_but(neighbour), "all but its own"
             link.policy.check()
             assert link.holds <= set(self._events), "only what is live is remembered as sent"
-        assert set(self._engine) == keys
+        known = set(self._engine)
+        assert known >= keys
+        for key in known - keys:  # the engine hears of the time with its next record
+            until = instant(self._engine.get(key).get("until"), "until")
+            assert until is not None, key
+            assert until <= self.time, key
 
 
 def _key(source: str, name: str) -> str:

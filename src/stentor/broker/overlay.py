@@ -124,6 +124,10 @@ class Overlay:
             outcome = self.brokers[receiver].receive(sender, messages)
             self._deliveries += outcome.deliveries
             self._dispatch(receiver, outcome.sent)
+        return self.deliveries()
+
+    def deliveries(self) -> list[Delivery]:
+        """What clients were given since the last time, whatever is still on its way."""
         deliveries, self._deliveries = self._deliveries, []
         return deliveries
 
