@@ -5,7 +5,7 @@ from dataclasses import replace
 from stentor.broker import Overlay, Store
 from stentor.engine import Engine
 from stentor.errors import StentorError
-from stentor.model import Changes
+from stentor.model import Changes, Subscription
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
 from stentor.model.time import BEGINNING
 
@@ -40,10 +40,7 @@ class Compared:
 
     def feed(self, broker, record):
         """Let *record* come to *broker* and to the engine."""
-        if isinstance(record, (Unsubscribe, Move)):
-            broker = self.home.get(record.id, broker)
-        elif isinstance(record, Subscribe):
-            broker = self.home.get(record.subscription.id, broker)
+        broker = self._home(broker, record)
         [expected] = self.engine.step([record])
         self.time = self.time if record.time is None else max(self.time, record.time)
         self._pass_time()
@@ -70,11 +67,8 @@ class Compared:
 
     def feed_at_once(self, burst):
         """Let records come to brokers while others still travel: the answers are equal at last."""
-        for broker, record in burst:
-            if isinstance(record, (Unsubscribe, Move)):
-                broker = self.home.get(record.id, broker)
-            elif isinstance(record, Subscribe):
-                broker = self.home.get(record.subscription.id, broker)
+        for place, record in burst:
+            broker = self._home(place, record)
             [expected] = self.engine.step([record])
             [answer] = self.overlay.send(broker, [record])
             assert isinstance(answer, StentorError) == isinstance(expected, StentorError)
@@ -92,6 +86,13 @@ class Compared:
                     self._given(self.overlay.deliveries())
                     self._forget(id)
         self._settle()
+
+    def _home(self, broker, record):
+        """Where a record has to come: to its subscription's broker, if that stands."""
+        match record:
+            case Unsubscribe(id) | Move(id) | Subscribe(Subscription(id)):
+                return self.home.get(id, broker)
+        return broker
 
     def _apply(self, id, added, removed):
         right = self.right.setdefault(id, set())
@@ -133,7 +134,7 @@ class Compared:
             del self.published[id]
         for book in (self.given, self.right):
             for answer in book.values():
-                answer -= over
+                answer.difference_update(over)
         for id, until in list(self.ends.items()):
             if until is not None and until <= self.time:
                 self._forget(id)

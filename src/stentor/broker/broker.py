@@ -48,6 +48,7 @@ class Outcome:
     answers: list[Answer] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
+    unwanted: int = 0  # events from neighbours that nobody here or beyond wanted
 
 
 class Broker:
@@ -181,9 +182,11 @@ class Broker:
                 outcome.deliveries.append(Delivery(name, event.id))
             else:
                 wanting[wants] = None
-        for neighbour in wanting:
-            if neighbour != source:
-                self._send_event(neighbour, event, outcome)
+        others = [neighbour for neighbour in wanting if neighbour != source]
+        for neighbour in others:
+            self._send_event(neighbour, event, outcome)
+        if source != CLIENT and not others and not any(key.startswith(_BETWEEN) for key in answer):
+            outcome.unwanted += 1
 
     def _send_event(self, neighbour: str, event: Event, outcome: Outcome) -> None:
         link = self.links[neighbour]

@@ -61,6 +61,7 @@ class Overlay:
         self.schema = Schema() if schema is None else schema
         self.time = BEGINNING
         self.carried: Counter[Carried] = Counter()
+        self.unwanted = 0  # events that came over a link for nothing
         self._policy, self._index, self._choose = policy, index, choose
         self._stores = dict(stores or {})
         self.brokers = {name: self._broker(name) for name in brokers}
@@ -122,6 +123,7 @@ class Overlay:
             messages = list(self._waiting[sender, receiver])
             self._waiting[sender, receiver].clear()
             outcome = self.brokers[receiver].receive(sender, messages)
+            self.unwanted += outcome.unwanted
             self._deliveries += outcome.deliveries
             self._dispatch(receiver, outcome.sent)
         return self.deliveries()

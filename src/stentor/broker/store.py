@@ -1,4 +1,4 @@
-"""A broker's state in SQLite: JSON records, kept with the messages that led to them, or not at all."""
+"""A broker's state in SQLite: JSON records, kept with each batch of messages or not at all."""
 
 from __future__ import annotations
 
