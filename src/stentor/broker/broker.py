@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from stentor.broker.held import Held
-from stentor.broker.interest import Interest
+from stentor.broker.interest import Interest, Interests
 from stentor.broker.link import Link
 from stentor.broker.messages import Delivery, Greeting, Message, Sent
 from stentor.broker.policies import policy_of
@@ -78,6 +78,8 @@ class Broker:
         self._clients: Held[Subscription] = Held()
         self._events: Held[Event] = Held()
         self._engine = Engine(index, schema=self.schema, clock=None)
+        self._serving = CLIENT  # where the messages come from that are being settled
+        self._waiting: dict[str, Interest] = {}  # what they want, which is still to be told
         self._store = store
         self._known_attributes = 0  # that the store knows too
         if store is not None:
@@ -150,6 +152,7 @@ class Broker:
     def _run(self, source: str, records: list[Record], outcome: Outcome) -> None:
         if not records:
             return
+        self._serving = source
         timed = [replace(record, time=self._later(record.time)) for record in records]
         answers = self._engine.step([_filed(source, record) for record in timed])
         for record, answer in zip(timed, answers, strict=True):
@@ -164,6 +167,7 @@ class Broker:
                 assert isinstance(answer, StentorError)
                 raise answer  # neighbours do not forward what is wrong
             outcome.answers.append(answer)
+        self._tell_waiting(outcome)
 
     def _published(self, source: str, event: Event, answer: Answer, outcome: Outcome) -> None:
         """Hand *event* on to those who want it; a live one that came before goes no further."""
@@ -208,8 +212,7 @@ class Broker:
             name = self._home(record)
             for events, added in ((changes.added, True), (changes.removed, False)):
                 outcome.deliveries += [Delivery(name, event, added) for event in events]
-            interest = self._client_changed(record)
-            self._tell(CLIENT, f"{self.name}/{name}", interest, outcome)
+            self._tell(CLIENT, f"{self.name}/{name}", self._client_changed(record), outcome)
             return
         for id in changes.added:
             self._send_event(source, self._events[id], outcome)
@@ -252,21 +255,35 @@ class Broker:
         return interest
 
     def _tell(self, source: str, name: str, interest: Interest | None, outcome: Outcome) -> None:
-        """Let every link but *source* know that *name* is *interest* now, or gone."""
+        """Let every link but *source* know that *name* is *interest* now, or gone.
+
+        What comes waits, so that a batch of it is told together; nothing goes before it.
+        """
+        if interest is not None:
+            self._waiting[name] = interest
+            return
+        self._tell_waiting(outcome)
         for neighbour, link in self.links.items():
-            if neighbour == source:
-                continue
-            if interest is None:
-                sent = link.policy.drop(name, self.time)
-            elif link.policy.interests.get(name) == interest:
-                continue
-            else:
-                sent = link.policy.put(interest, self.time)
-            if link.up:
-                outcome.sent += [Sent(neighbour, message) for message in sent]
+            if neighbour != source:
+                self._send(neighbour, link.policy.drop(name, self.time), outcome)
+
+    def _tell_waiting(self, outcome: Outcome) -> None:
+        others = {name: link for name, link in self.links.items() if name != self._serving}
+        known = next((link.policy.interests for link in others.values()), {})
+        new = [one for one in self._waiting.values() if known.get(one.name) != one]
+        self._waiting = {}
+        if new:
+            interests = Interests(new, self.schema)
+            for neighbour, link in others.items():
+                self._send(neighbour, link.policy.put(interests, self.time), outcome)
+
+    def _send(self, neighbour: str, records: list[Record], outcome: Outcome) -> None:
+        if self.links[neighbour].up:
+            outcome.sent += [Sent(neighbour, record) for record in records]
 
     def _greeted(self, source: str, greeting: Greeting, outcome: Outcome) -> None:
         """Let *source* want what it says now, and send it the live events that it lacks."""
+        self._serving = source
         self._pass_time(greeting.time, outcome)
         link = self._link(source)
         link.holds |= greeting.held.intersection(self._events)
@@ -284,6 +301,7 @@ class Broker:
         for interest in changed:
             self._keep_interest(source, interest)
             self._tell(source, interest.name, interest, outcome)
+        self._tell_waiting(outcome)
         for name in gone:
             del link.wants[name]
             self._forget(source, name)
@@ -354,9 +372,9 @@ class Broker:
 
     def _put_all(self, neighbour: str) -> None:
         """Let the new policy of *neighbour* know what came from everywhere else."""
-        policy = self.links[neighbour].policy
-        for interest in self._interests_but(neighbour).values():
-            policy.put(interest, self.time)
+        found = Interests(self._interests_but(neighbour).values(), self.schema)
+        if found.by_name:
+            self.links[neighbour].policy.put(found, self.time)
 
     def _interests_but(self, neighbour: str) -> dict[str, Interest]:
         """What the clients and all neighbours but this one want, by name."""

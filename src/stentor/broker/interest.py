@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
@@ -27,12 +28,6 @@ class Interest:
         self.subscription = replace(subscription, id=name, at=at, until=None)
         self._schema = schema
 
-    @cached_property
-    def columns(self) -> SubscriptionColumns:
-        """Its one row of columns, encoded once for all links."""
-        form = normalise(self.subscription.expression, ANY_SIZE)
-        return encode_subscriptions([Standing(form, self.subscription.at)], self._schema)
-
     def moved(self, at: Point) -> Interest:
         """The same interest from another place."""
         return Interest(self.name, replace(self.subscription, at=at), self._schema)
@@ -45,3 +40,18 @@ class Interest:
 
     def __repr__(self) -> str:
         return f"<Interest {self.name!r}>"
+
+
+class Interests:
+    """Interests with different names that are told together: encoded once, for all links."""
+
+    def __init__(self, interests: Iterable[Interest], schema: Schema) -> None:
+        self.by_name = {interest.name: interest for interest in interests}
+        self._schema = schema
+
+    @cached_property
+    def columns(self) -> SubscriptionColumns:
+        """A row for each of them; the schema must know their attributes."""
+        subscriptions = (interest.subscription for interest in self.by_name.values())
+        standing = [Standing(normalise(one.expression, ANY_SIZE), one.at) for one in subscriptions]
+        return encode_subscriptions(standing, self._schema)

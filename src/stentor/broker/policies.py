@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from stentor.broker.interest import Interest
+from stentor.broker.interest import Interest, Interests
 from stentor.covering.relations import Forwarding, Relations
 from stentor.errors import SettingsError
 from stentor.model import Schema
@@ -28,10 +28,10 @@ class Policy(ABC):
         self.interests: dict[str, Interest] = {}  # all that were put in
         self.told: dict[str, Interest] = {}  # what the neighbour holds, or will when it is greeted
 
-    def put(self, interest: Interest, time: int) -> list[Record]:
-        """What to send when *interest* comes, or takes the place of the one of its name."""
-        self.interests[interest.name] = interest
-        return self._sent(self._put(interest), time)
+    def put(self, interests: Interests, time: int) -> list[Record]:
+        """What to send when *interests* come, or take the place of those of their names."""
+        self.interests |= interests.by_name
+        return self._sent(self._put(interests), time)
 
     def drop(self, name: str, time: int) -> list[Record]:
         """What to send when the interest *name* goes."""
@@ -39,7 +39,7 @@ class Policy(ABC):
         return self._sent(self._drop(name), time)
 
     @abstractmethod
-    def _put(self, interest: Interest) -> Forwarding:
+    def _put(self, interests: Interests) -> Forwarding:
         """The names to be told anew, and to be withdrawn."""
 
     @abstractmethod
@@ -73,8 +73,8 @@ class Policy(ABC):
 class Flooding(Policy):
     """Everything is told."""
 
-    def _put(self, interest: Interest) -> Forwarding:
-        return Forwarding([interest.name], [])
+    def _put(self, interests: Interests) -> Forwarding:
+        return Forwarding(list(interests.by_name), [])
 
     def _drop(self, name: str) -> Forwarding:
         return Forwarding([], [name])
@@ -91,8 +91,8 @@ class Covering(Policy):
         super().__init__()
         self._relations = relations
 
-    def _put(self, interest: Interest) -> Forwarding:
-        return self._relations.subscribe(interest.name, interest.columns)
+    def _put(self, interests: Interests) -> Forwarding:
+        return self._relations.subscribe_batch(list(interests.by_name), interests.columns)
 
     def _drop(self, name: str) -> Forwarding:
         return self._relations.unsubscribe(name)

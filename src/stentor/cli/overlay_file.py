@@ -46,7 +46,9 @@ class Described:
     def workload(self) -> Iterator[Record]:
         """The records of the file, or drawn ones: first all subscriptions, then all events."""
         if self.records is not None:
-            for chunk in open_records(self.records, self.schema, ReadSettings(default_op="publish")):
+            for chunk in open_records(
+                self.records, self.schema, ReadSettings(default_op="publish")
+            ):
                 for one in chunk.records:
                     if isinstance(one, Rejected):
                         raise RecordError(f"{self.records}: {one.reason}")

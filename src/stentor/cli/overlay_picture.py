@@ -33,11 +33,13 @@ def draw(screen: Console, overlay: Overlay, path: Path) -> None:
         (x, y), (to_x, to_y) = places[pair[0]], places[pair[1]]
         link = frozenset(pair)
         for book, shift, colour in ((told, -0.03, "tab:blue"), (events, 0.03, "tab:orange")):
-            width = 0.3 + 9 * book[link] / most
+            width = 0.3 + 5 * book[link] / most
             line = ([x + shift, to_x + shift], [y, to_y])
             axes.plot(*line, color=colour, linewidth=width, solid_capstyle="round", zorder=1)
         text = f"{told[link]:,} told\n{events[link]:,} events"
-        axes.annotate(text, ((x + to_x) / 2, (y + to_y) / 2), fontsize=8, ha="center", zorder=3)
+        frame = {"boxstyle": "round", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+        middle = ((x + to_x) / 2, (y + to_y) / 2)
+        axes.annotate(text, middle, fontsize=8, ha="center", va="center", bbox=frame, zorder=2)
     for name, place in places.items():
         entries = overlay.brokers[name].stats()["table entries"]
         label = f"{name}\n{entries:,}"
