@@ -17,6 +17,7 @@ from stentor.bench import (
     Table,
     Unit,
     ap_tree,
+    brokers,
     covering,
     encoding,
     mo_tree,
@@ -192,6 +193,7 @@ def test_every_subject_can_be_imported():
         "ap-tree": ap_tree.tables,
         "covering": covering.tables,
         "mo-tree": mo_tree.tables,
+        "brokers": brokers.tables,
         "spark": spark.tables,
     }
 
