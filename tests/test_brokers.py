@@ -270,6 +270,18 @@ def test_a_healed_link_carries_what_each_side_lacks():
     overlay.check()
 
 
+def test_what_a_cut_link_was_carrying_comes_when_it_is_healed():
+    overlay = row_of(2, "covering")
+    overlay.feed("b0", wish("ana", "price < 300"))
+    overlay.send("b1", [event("kept", until=9 * SECOND, price=7)])
+    overlay.send("b0", [wish("ben", "stock < 300")])
+    overlay.cut("b0", "b1")
+    overlay.heal("b0", "b1")
+    assert overlay.run() == [("ana", "kept", True)]
+    assert overlay.feed("b1", event("e", stock=7)) == ["ben"]
+    overlay.check()
+
+
 def test_a_broker_goes_on_from_its_file(tmp_path):
     path = tmp_path / "broker.sqlite"
     store = Store(path)
