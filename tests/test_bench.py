@@ -18,6 +18,7 @@ from stentor.bench import (
     Unit,
     ap_tree,
     be_star_tree,
+    brokers,
     covering,
     encoding,
     mo_tree,
@@ -194,6 +195,7 @@ def test_every_subject_can_be_imported():
         "be-star-tree": be_star_tree.tables,
         "covering": covering.tables,
         "mo-tree": mo_tree.tables,
+        "brokers": brokers.tables,
         "spark": spark.tables,
     }
 

@@ -18,7 +18,7 @@ from stentor.wire.rejected import Rejected
 from tests.docs.documents import KINDS, ROOT, Block, blocks, files
 
 #: Commands that take long by intention: their arguments are read, and no more.
-SLOW = ("bench", "demo", "stream")
+SLOW = ("bench", "demo", "overlay", "stream")
 
 PYTHON = [block for block in blocks("python") if block.name != "spark"]
 COMMANDS = blocks("sh")

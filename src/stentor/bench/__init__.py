@@ -55,6 +55,10 @@ SUBJECTS: Final = {
         "the MO-Tree: event and subscription matching, maintenance, beside both scans",
         "stentor.bench.mo_tree",
     ),
+    "brokers": Subject(
+        "an overlay of brokers: what each policy sends between them, uniform and by Zipf's law",
+        "stentor.bench.brokers",
+    ),
     "spark": Subject(
         "the Spark pipeline: events a second, micro-batches, workers; Spark SQL alone beside it",
         "stentor.bench.spark",

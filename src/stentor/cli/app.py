@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from stentor.cli import bench, check, cover, covers, demo, explain, match, stream
+from stentor.cli import bench, check, cover, covers, demo, explain, match, overlay, stream
 from stentor.cli.exits import UNUSABLE, WRONG_USAGE
 from stentor.errors import SettingsError, StentorError
 
@@ -29,6 +29,7 @@ app.command("stream")(stream.command)
 app.command("explain")(explain.command)
 app.command("covers")(covers.command)
 app.command("cover")(cover.command)
+app.command("overlay")(overlay.command)
 app.command("check")(check.command)
 app.command("bench")(bench.command)
 app.command("demo")(demo.command)

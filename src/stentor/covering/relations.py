@@ -17,6 +17,7 @@ import numpy as np
 from stentor.covering.graph.contract import Counters
 from stentor.covering.graph.edges import FORWARDED
 from stentor.covering.mixed.graph import MixedGraph
+from stentor.covering.mixed.poset import MixedPoset
 from stentor.encoding.columns import Int64, SubscriptionColumns, subscription_count
 from stentor.errors import SettingsError, UnknownIdError
 from stentor.model import Schema
@@ -37,10 +38,10 @@ class Forwarding(NamedTuple):
 
 
 class Relations:
-    """The relation graph G_k of subscriptions with ids."""
+    """The relation graph of subscriptions with ids: G_k, or the strict poset."""
 
-    def __init__(self, schema: Schema, k: int = 1) -> None:
-        self.graph = MixedGraph(schema, k)
+    def __init__(self, schema: Schema, k: int = 1, *, poset: bool = False) -> None:
+        self.graph: MixedGraph | MixedPoset = MixedPoset(schema) if poset else MixedGraph(schema, k)
         self._ids: list[str] = []  # by row
         self._rows: dict[str, int] = {}  # of those that stand
 

@@ -1,0 +1,272 @@
+"""A tree of brokers in one process, and what each of its links carried."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from stentor.broker.broker import CLIENT, Broker
+from stentor.broker.messages import Delivery, Message, Sent, kind_of
+from stentor.broker.store import Store
+from stentor.engine.report import Answer
+from stentor.errors import DuplicateEventError, SettingsError, StentorError, UnknownIdError
+from stentor.model import Changes, Schema
+from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.time import BEGINNING
+
+
+class Carried(NamedTuple):
+    """A message kind on one direction of a link."""
+
+    sender: str
+    receiver: str
+    kind: str
+
+
+#: Of the links that have something to carry, the place of the one that does so next.
+Choose = Callable[[int], int]
+
+
+class Overlay:
+    """Brokers that are joined to a tree, or to several, by *links*.
+
+    >>> from stentor.wire.records import record_from_dict
+    >>> overlay = Overlay(["west", "east"], [("west", "east")])
+    >>> def fed(broker, **record):
+    ...     return overlay.feed(broker, record_from_dict(record, overlay.schema))
+    >>> fed("east", op="publish", id="e1", price=280, until=60, time=0)
+    []
+    >>> fed("west", op="subscribe", id="ana", expression="price < 300")
+    Changes(added=['e1'], removed=[])
+    >>> fed("east", op="publish", id="e2", price=250)
+    ['ana']
+
+    Each *policy* is one for all or one for each broker. Messages on a link stay in order; of the
+    links *choose* picks the next one. Every record has the time of the latest, wherever it came.
+    """
+
+    def __init__(
+        self,
+        brokers: Iterable[str],
+        links: Iterable[tuple[str, str]],
+        *,
+        policy: str | Mapping[str, str] = "covering",
+        index: str = "auto",
+        schema: Schema | None = None,
+        stores: Mapping[str, Store] | None = None,
+        choose: Choose = lambda count: 0,
+    ) -> None:
+        self.schema = Schema() if schema is None else schema
+        self.time = BEGINNING
+        self.carried: Counter[Carried] = Counter()
+        self.unwanted = 0  # events that came over a link for nothing
+        self._policy, self._index, self._choose = policy, index, choose
+        self._stores = dict(stores or {})
+        self.brokers = {name: self._broker(name) for name in brokers}
+        self.links: dict[tuple[str, str], bool] = {}  # whether each is up
+        self._waiting: dict[tuple[str, str], deque[Message]] = {}
+        self._deliveries: list[Delivery] = []
+        self._live: dict[str, int] = {}
+        self._homes: dict[str, str] = {}
+        for one, other in links:
+            self._join(one, other)
+
+    # Records.
+
+    def feed(self, broker: str, record: Record) -> Answer:
+        """The answer to a client's *record*: what one engine would have answered.
+
+        For an event the ids of those who got it, sorted; for a change of a subscription `Changes`.
+        """
+        answer = self.send(broker, [record])[0]
+        deliveries = self.run()
+        match record:
+            case Publish(event) if isinstance(answer, list):
+                return sorted(one.subscription for one in deliveries if one.event == event.id)
+            case Subscribe() | Move() if isinstance(answer, Changes):
+                id = record.id if isinstance(record, Move) else record.subscription.id
+                own = [one for one in deliveries if one.subscription == id]
+                return Changes(
+                    sorted(one.event for one in own if one.added),
+                    sorted(one.event for one in own if not one.added),
+                )
+        return answer
+
+    def send(self, broker: str, records: Sequence[Record]) -> list[Answer]:
+        """What *broker* itself answers to its clients' *records*; the rest comes with `run`."""
+        answers: list[Answer] = []
+        admitted: list[Record] = []
+        places: list[int] = []
+        for record in records:
+            try:
+                admitted.append(self._admitted(broker, record))
+            except StentorError as error:
+                answers.append(error)
+            else:
+                places.append(len(answers))
+                answers.append([])
+        outcome = self._broker_of(broker).receive(CLIENT, admitted)
+        for place, record, answer in zip(places, admitted, outcome.answers, strict=True):
+            answers[place] = answer
+            if not isinstance(answer, StentorError):
+                self._remember(broker, record)
+        self._deliveries += outcome.deliveries
+        self._dispatch(broker, outcome.sent)
+        return answers
+
+    def run(self) -> list[Delivery]:
+        """Carry messages until none waits; all deliveries since the last time."""
+        while waiting := [pair for pair, messages in self._waiting.items() if messages]:
+            sender, receiver = waiting[self._choose(len(waiting))]
+            messages = list(self._waiting[sender, receiver])
+            self._waiting[sender, receiver].clear()
+            outcome = self.brokers[receiver].receive(sender, messages)
+            self.unwanted += outcome.unwanted
+            self._deliveries += outcome.deliveries
+            self._dispatch(receiver, outcome.sent)
+        return self.deliveries()
+
+    def deliveries(self) -> list[Delivery]:
+        """What clients were given since the last time, whatever is still on its way."""
+        deliveries, self._deliveries = self._deliveries, []
+        return deliveries
+
+    def pass_time(self, time: int) -> None:
+        """Let it be *time* everywhere; what is over is withdrawn."""
+        self.time = max(self.time, time)
+        for name, broker in self.brokers.items():
+            self._dispatch(name, broker.pass_time(self.time))
+
+    # Links and brokers.
+
+    def cut(self, one: str, other: str) -> None:
+        """Take the link between *one* and *other* down; what it was carrying is lost."""
+        pair = self._pair(one, other)
+        self.links[pair] = False
+        for sender, receiver in (pair, pair[::-1]):
+            self._waiting[sender, receiver].clear()
+            self.brokers[sender].disconnect(receiver)
+
+    def heal(self, one: str, other: str) -> None:
+        """Bring the link up again: both sides say what they want, and send what the other lacks."""
+        pair = self._pair(one, other)
+        if self.links[pair]:
+            return
+        self.links[pair] = True
+        for sender, receiver in (pair, pair[::-1]):
+            self._dispatch(sender, self.brokers[sender].connect(receiver))
+
+    def restart(self, name: str) -> None:
+        """Put a new broker, opened from its store, in the place of *name*, which is forgotten."""
+        self._broker_of(name)
+        if name not in self._stores:
+            raise SettingsError(f"{name!r} has no store to restart from; give `stores`")
+        up = [pair for pair, is_up in self.links.items() if is_up and name in pair]
+        for pair in up:
+            self.cut(*pair)
+        self.brokers[name] = self._broker(name)
+        for pair in up:
+            self.heal(*pair)
+
+    def reach(self, broker: str) -> set[str]:
+        """The brokers that messages of *broker* can come to over links that are up."""
+        reached, fresh = {broker}, [broker]
+        while fresh:
+            here = fresh.pop()
+            for pair, is_up in self.links.items():
+                for one, other in (pair, pair[::-1]):
+                    if is_up and one == here and other not in reached:
+                        reached.add(other)
+                        fresh.append(other)
+        return reached
+
+    def check(self) -> None:
+        """Assert what must be true of each broker, and that neighbours hold what they were told.
+
+        Links must be idle: call it after `run`.
+        """
+        for broker in self.brokers.values():
+            broker.check()
+        for pair, is_up in self.links.items():
+            for sender, receiver in (pair, pair[::-1]) if is_up else ():
+                assert not self._waiting[sender, receiver], "links must be idle"
+                told = self.brokers[sender].links[receiver].policy.told
+                assert told == self.brokers[receiver].wants(sender), f"{sender} → {receiver}"
+
+    # Inside.
+
+    def _broker(self, name: str) -> Broker:
+        policy = self._policy if isinstance(self._policy, str) else self._policy[name]
+        store = self._stores.get(name)
+        return Broker(name, policy=policy, index=self._index, schema=self.schema, store=store)
+
+    def _join(self, one: str, other: str) -> None:
+        for name in (one, other):
+            self._broker_of(name)
+        if other in self.reach(one):
+            raise SettingsError(
+                f"a link from {one!r} to {other!r} closes a circle: expected a tree"
+            )
+        self.links[one, other] = False
+        for sender, receiver in ((one, other), (other, one)):
+            self._waiting[sender, receiver] = deque()
+            if receiver not in self.brokers[sender].links:
+                self.brokers[sender].add_neighbour(receiver)
+        self.heal(one, other)
+
+    def _pair(self, one: str, other: str) -> tuple[str, str]:
+        for pair in ((one, other), (other, one)):
+            if pair in self.links:
+                return pair
+        raise SettingsError(f"no link joins {one!r} and {other!r}")
+
+    def _broker_of(self, name: str) -> Broker:
+        if name not in self.brokers:
+            raise SettingsError(f"no broker {name!r}; there are {', '.join(self.brokers)}")
+        return self.brokers[name]
+
+    def _dispatch(self, sender: str, sent: Iterable[Sent]) -> None:
+        for receiver, message in sent:
+            self._waiting[sender, receiver].append(message)
+            self.carried[Carried(sender, receiver, kind_of(message))] += 1
+
+    def _admitted(self, broker: str, record: Record) -> Record:
+        """*record* at the overlay's time; refused where its id belongs elsewhere.
+
+        No broker knows all ids, and asking everywhere would be flooding: between processes they are
+        the clients' to keep apart.
+        """
+        self.time = self.time if record.time is None else max(self.time, record.time)
+        timed = replace(record, time=None if self.time == BEGINNING else self.time)
+        match timed:
+            case Publish(event):
+                if self._live.get(event.id, BEGINNING) > self.time:
+                    raise DuplicateEventError(
+                        f"the event {event.id!r} is live in this overlay; publish a change under "
+                        "another id",
+                        field="id",
+                    )
+            case Subscribe(subscription):
+                self._check_home(broker, subscription.id)
+            case Unsubscribe(id) | Move(id):
+                if self._homes.get(id, broker) != broker:
+                    raise UnknownIdError(f"no subscription of {broker!r} has the id {id!r}", id=id)
+        return timed
+
+    def _check_home(self, broker: str, id: str) -> None:
+        home = self._homes.get(id, broker)
+        if home != broker and self.brokers[home].serves(id, self.time):
+            raise SettingsError(
+                f"{id!r} stands at {home!r}; unsubscribe there before it comes here"
+            )
+
+    def _remember(self, broker: str, record: Record) -> None:
+        match record:
+            case Publish(event) if event.until is not None:
+                self._live[event.id] = event.until
+            case Subscribe(subscription):
+                self._homes[subscription.id] = broker
+            case Unsubscribe(id):
+                self._homes.pop(id, None)

@@ -1,0 +1,98 @@
+"""A broker's state in SQLite: JSON records, kept with each batch of messages or not at all."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from stentor.errors import FolderError
+from stentor.language.limits import ANY_SIZE
+from stentor.model import Event, Schema, Subscription
+from stentor.wire.events import event_from_dict, event_to_dict
+from stentor.wire.limits import RecordLimits
+from stentor.wire.records import subscription_from_dict, subscription_to_dict
+
+_VERSION: Final = 1
+_LIMITS: Final = RecordLimits(expression=ANY_SIZE)
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, fact TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS interests (
+    source TEXT NOT NULL, name TEXT NOT NULL, record TEXT NOT NULL, UNIQUE (source, name));
+CREATE TABLE IF NOT EXISTS events (id TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
+"""
+
+
+class Store:
+    """What a broker needs to go on after a restart; `:memory:` lives as long as the store."""
+
+    def __init__(self, path: str | Path = ":memory:") -> None:
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None)
+            self._database.executescript(_TABLES)
+        except sqlite3.DatabaseError as error:
+            raise FolderError(f"{path} is no broker's database: {error}") from None
+        version = self.fact("version")
+        if version is None:
+            self.keep_fact("version", _VERSION)
+        elif version != _VERSION:
+            raise FolderError(f"{path} has version {version}, and this Stentor reads {_VERSION}")
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Keep all that is kept within, or nothing of it where it fails."""
+        self._database.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def keep_fact(self, name: str, fact: Any) -> None:
+        """Keep *fact*, which JSON can hold, under *name*."""
+        self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", name, json.dumps(fact))
+
+    def fact(self, name: str) -> Any:
+        """What was kept under *name*; None where nothing was."""
+        found = self._run("SELECT fact FROM facts WHERE name = ?", name).fetchone()
+        return None if found is None else json.loads(found[0])
+
+    def keep_interest(self, source: str, name: str, subscription: Subscription) -> None:
+        """Keep what *source* wants under *name*."""
+        record = json.dumps(subscription_to_dict(subscription))
+        self._run("INSERT OR REPLACE INTO interests VALUES (?, ?, ?)", source, name, record)
+
+    def forget_interest(self, source: str, name: str) -> None:
+        """Forget what *source* wanted under *name*."""
+        self._run("DELETE FROM interests WHERE source = ? AND name = ?", source, name)
+
+    def interests(self, schema: Schema) -> Iterator[tuple[str, str, Subscription]]:
+        """All interests in the order in which they came: source, name, subscription."""
+        rows = self._run("SELECT source, name, record FROM interests ORDER BY rowid").fetchall()
+        for source, name, record in rows:
+            yield source, name, subscription_from_dict(json.loads(record), schema, _LIMITS)
+
+    def keep_event(self, event: Event) -> None:
+        """Keep a live event."""
+        record = json.dumps(event_to_dict(event))
+        self._run("INSERT OR REPLACE INTO events VALUES (?, ?)", event.id, record)
+
+    def forget_event(self, id: str) -> None:
+        """Forget a live event."""
+        self._run("DELETE FROM events WHERE id = ?", id)
+
+    def events(self, schema: Schema) -> Iterator[Event]:
+        """All live events in the order in which they came."""
+        for (record,) in self._run("SELECT record FROM events ORDER BY rowid").fetchall():
+            yield event_from_dict(json.loads(record), schema, _LIMITS)
+
+    def _run(self, statement: str, *values: str) -> sqlite3.Cursor:
+        return self._database.execute(statement, values)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._database.close()

@@ -1,0 +1,185 @@
+"""An overlay and one engine that are fed the same records, compared after each of them."""
+
+from dataclasses import replace
+
+from stentor.broker import Overlay, Store
+from stentor.engine import Engine
+from stentor.errors import StentorError
+from stentor.model import Changes, Subscription
+from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
+from stentor.model.time import BEGINNING
+
+
+class Compared:
+    """Each client's answer, kept from what it was given, against what one engine would give.
+
+    Links that are down let a client miss events, never get one that it does not want; whatever is
+    within reach it has, and once all links are up it has exactly what one engine gives.
+    """
+
+    def __init__(self, links, *, schema, policy="covering", index="auto", choose=lambda count: 0):
+        brokers = list(dict.fromkeys(name for link in links for name in link))
+        self.stores = {name: Store() for name in brokers}
+        self.overlay = Overlay(
+            brokers,
+            links,
+            schema=schema,
+            policy=policy,
+            index=index,
+            stores=self.stores,
+            choose=choose,
+        )
+        self.overlay.run()
+        self.engine = Engine(schema=schema, clock=None)
+        self.time = BEGINNING
+        self.home = {}  # of each subscription
+        self.ends = {}  # of each subscription that ends
+        self.published = {}  # live events: where, until when
+        self.given = {}  # by subscription, the live events that the overlay has given
+        self.right = {}  # by subscription, those that one engine has given
+
+    def feed(self, broker, record):
+        """Let *record* come to *broker* and to the engine."""
+        broker = self._home(broker, record)
+        [expected] = self.engine.step([record])
+        self.time = self.time if record.time is None else max(self.time, record.time)
+        self._pass_time()
+        [answer] = self.overlay.send(broker, [record])
+        deliveries = self.overlay.run()
+        assert isinstance(answer, StentorError) == isinstance(expected, StentorError), answer
+        if isinstance(expected, StentorError):
+            assert type(answer) is type(expected)
+            assert not deliveries
+            return
+        match record:
+            case Publish(event):
+                self._published(broker, event, deliveries, expected)
+            case Subscribe(subscription):
+                self.home[subscription.id] = broker
+                self.ends[subscription.id] = subscription.until
+                self._changed(subscription.id, deliveries, expected)
+            case Move(id):
+                self._changed(id, deliveries, expected)
+            case Unsubscribe(id):
+                assert not deliveries
+                self._forget(id)
+        self.compare()
+
+    def feed_at_once(self, burst):
+        """Let records come to brokers while others still travel: the answers are equal at last."""
+        for place, record in burst:
+            broker = self._home(place, record)
+            [expected] = self.engine.step([record])
+            [answer] = self.overlay.send(broker, [record])
+            assert isinstance(answer, StentorError) == isinstance(expected, StentorError)
+            match record, expected:
+                case Publish(event), list():
+                    self.published[event.id] = (broker, event.until)
+                    for id in expected:
+                        self.right.setdefault(id, set()).add(event.id)
+                case Subscribe(), Changes(added, removed):
+                    self.home[record.subscription.id] = broker
+                    self._apply(record.subscription.id, added, removed)
+                case Move(id), Changes(added, removed):
+                    self._apply(id, added, removed)
+                case Unsubscribe(id), Changes():
+                    self._given(self.overlay.deliveries())
+                    self._forget(id)
+        self._settle()
+
+    def _home(self, broker, record):
+        """Where a record has to come: to its subscription's broker, if that stands."""
+        match record:
+            case Unsubscribe(id) | Move(id) | Subscribe(Subscription(id)):
+                return self.home.get(id, broker)
+        return broker
+
+    def _apply(self, id, added, removed):
+        right = self.right.setdefault(id, set())
+        right |= set(added)
+        right -= set(removed)
+
+    def _published(self, broker, event, deliveries, expected):
+        assert {one.event for one in deliveries} <= {event.id}
+        assert all(one.added for one in deliveries)
+        got = sorted(one.subscription for one in deliveries)
+        assert len(set(got)) == len(got)
+        assert set(got) <= set(expected), "a client is given what it does not want"
+        near = self.overlay.reach(broker)
+        assert set(got) >= {id for id in expected if self.home[id] in near}, "lost"
+        if event.until is not None:
+            self.published[event.id] = (broker, event.until)
+            for id in expected:
+                self.right.setdefault(id, set()).add(event.id)
+            self._given(deliveries)
+
+    def _changed(self, id, deliveries, expected):
+        assert {one.subscription for one in deliveries} <= {id}
+        if all(self.overlay.links.values()):
+            added = sorted(one.event for one in deliveries if one.added)
+            removed = sorted(one.event for one in deliveries if not one.added)
+            assert Changes(added, removed) == expected
+        self._apply(id, expected.added, expected.removed)
+        self._given(deliveries)
+
+    def _given(self, deliveries):
+        for subscription, event, added in deliveries:
+            answer = self.given.setdefault(subscription, set())
+            assert (event in answer) != added, f"{event} for {subscription} twice"
+            (answer.add if added else answer.discard)(event)
+
+    def _pass_time(self):
+        over = {id for id, (_, until) in self.published.items() if until <= self.time}
+        for id in over:
+            del self.published[id]
+        for book in (self.given, self.right):
+            for answer in book.values():
+                answer.difference_update(over)
+        for id, until in list(self.ends.items()):
+            if until is not None and until <= self.time:
+                self._forget(id)
+
+    def _forget(self, id):
+        for book in (self.home, self.ends, self.given, self.right):
+            book.pop(id, None)
+
+    def cut(self, number):
+        self.overlay.cut(*self._link(number))
+
+    def heal(self, number):
+        self.overlay.heal(*self._link(number))
+        self._settle()
+
+    def restart(self, broker):
+        self.overlay.restart(broker)
+        self._settle()
+
+    def heal_all(self):
+        for number in range(len(self.overlay.links)):
+            self.heal(number)
+
+    def _settle(self):
+        self._given(self.overlay.run())
+        self.compare()
+
+    def _link(self, number):
+        links = list(self.overlay.links)
+        return links[number % len(links)]
+
+    def compare(self):
+        reach = {home: self.overlay.reach(home) for home in set(self.home.values())}
+        for id, home in self.home.items():
+            given, right = self.given.get(id, set()), self.right.get(id, set())
+            near = reach[home]
+            assert given <= right, "a client is given what it does not want"
+            assert given >= {event for event in right if self.published[event][0] in near}, "lost"
+
+    def check(self):
+        self.overlay.check()
+
+
+def renamed(record, number):
+    """*record*, an event's with an id that no other has had."""
+    if isinstance(record, Publish):
+        return replace(record, event=replace(record.event, id=f"{record.event.id} {number}"))
+    return record
