@@ -192,7 +192,7 @@ def _no_ranges(boxes: int) -> Ranges:
 @kernel_inline
 def _rotated(digit: np.uint64, places: np.uint64, width: np.uint64) -> np.uint64:
     """The *width* bits of *digit* moved up by *places*, 0 to *width*, in a circle."""
-    if places == _ZERO or places == width:
+    if places in (_ZERO, width):
         return digit
     mask = (_ONE << width) - _ONE if width < np.uint64(64) else _ALL
     return ((digit << places) | (digit >> (width - places))) & mask
