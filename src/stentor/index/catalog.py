@@ -18,6 +18,7 @@ _STRUCTURES = {
     "scan": ("stentor.index.scan", "Scan"),
     "mo_tree": ("stentor.index.mo_tree", "MoTree"),
     "ap_tree": ("stentor.index.ap_tree", "ApTree"),
+    "mics": ("stentor.index.mics", "Mics"),
 }
 
 #: What turns the name of a structure into that of its layered form.

@@ -13,6 +13,7 @@ Paper: H. Jafarpour, S. Mehrotra, N. Venkatasubramanian, M. Montanari: MICS: An 
 Space Representation Model for Publish/Subscribe Systems (2009).
 """
 
+from stentor.index.mics.index import Mics
 from stentor.index.mics.table import Covered, RangeTable, Withdrawal, covers
 
-__all__ = ["Covered", "RangeTable", "Withdrawal", "covers"]
+__all__ = ["Covered", "Mics", "RangeTable", "Withdrawal", "covers"]

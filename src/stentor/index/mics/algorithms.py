@@ -59,22 +59,15 @@ def add_entries(
     first: int,
     stop: int,
     gap: np.uint64,
-    keeps_all: bool,
 ) -> int:
-    """Algorithm 1 for the entries from *first* to *stop*; where it stopped for want of room.
-
-    With *keeps_all* covered ranges are told too: what an index of all owners needs.
-    """
+    """Algorithm 1 for the entries from *first* to *stop*; where it stopped for want of room."""
     for entry in range(first, stop):
         room = min(room_of(union), room_of(told), room_of(passive))
         if room < ROOM_FOR_ONE:
             return entry
         if is_covered(union, entries.low[entry], entries.high[entry]):
             entries.state[entry] = PASSIVE
-            if keeps_all:
-                _tell(told, entries, entry, entries.low[entry], entries.high[entry])
-            else:
-                put(passive, entries.low[entry], entries.high[entry], entry)
+            put(passive, entries.low[entry], entries.high[entry], entry)
         else:
             _merge(union, told, entries, entry, gap)
     return stop
@@ -290,40 +283,3 @@ def covered_ranges(union: Ordered, low: UInt64, high: UInt64, found: UInt8) -> N
     """1 in *found* where one of the ranges is subsumed by *union*; nothing changes."""
     for place in range(len(low)):
         found[place] = is_covered(union, low[place], high[place])
-
-
-@kernel
-def overlapping(
-    union: Ordered,
-    told: Ordered,
-    starts: Int64,
-    low: UInt64,
-    high: UInt64,
-    question: Int64,
-    entry: Int64,
-) -> int:
-    """The entries that are told and overlap a range of each question; how many there are.
-
-    Fills what there is room for. An entry is found once for each range of a question.
-    """
-    found = 0
-    for one in range(len(starts) - 1):
-        for asked in range(starts[one], starts[one + 1]):
-            at = predecessor(union, low[asked])
-            begin = low[asked]
-            if at != NOWHERE and union.high[slot_of(union, at)] >= begin:
-                begin = union.low[slot_of(union, at)]
-            position = first_from(told, begin)
-            while position != NOWHERE:
-                if told.highest[told.order[position // BLOCK]] < low[asked]:
-                    position = next_block(told, position)
-                    continue
-                slot = slot_of(told, position)
-                if told.low[slot] > high[asked]:
-                    break
-                if told.high[slot] >= low[asked]:
-                    if found < len(entry):
-                        question[found], entry[found] = one, told.entry[slot]
-                    found += 1
-                position = after(told, position)
-    return found

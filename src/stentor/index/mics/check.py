@@ -1,10 +1,13 @@
-"""What holds for every store of ranges: for tests."""
+"""What holds for every store of ranges, and for the postings: for tests."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from stentor.encoding.columns import Int64, UInt64
+from stentor.encoding.hilbert import Ranges
 from stentor.index.mics.algorithms import GONE, PASSIVE, TOLD
 from stentor.index.mics.ordered import (
     BLOCK,
@@ -16,6 +19,7 @@ from stentor.index.mics.ordered import (
     TOUCHED,
     Ordered,
 )
+from stentor.index.mics.postings import CLASSES, MOST_KEY_BITS, Postings
 from stentor.index.mics.store import RangeStore
 
 
@@ -90,3 +94,29 @@ def merged(low: UInt64, high: UInt64) -> list[tuple[int, int]]:
         else:
             found.append((start, stop))
     return found
+
+
+def check_postings(
+    postings: Postings, standing: Int64, ranges_of: Callable[[Int64], Ranges]
+) -> None:
+    """Assert that *postings* hold the ranges of the *standing* owners, in their classes.
+
+    And of owners that were hidden without a word, as a layer over an index does.
+    """
+    low, high, owner = listed(postings.pieces)
+    mask = np.uint64((1 << MOST_KEY_BITS) - 1)
+    kind = low >> np.uint64(MOST_KEY_BITS)
+    assert np.array_equal(np.bincount(kind.astype(np.int64), minlength=CLASSES), postings.classes)
+    assert (kind == high >> np.uint64(MOST_KEY_BITS)).all()
+    assert [int(length).bit_length() for length in (high - low).tolist()] == kind.tolist()
+    filed = np.unique(owner)
+    assert np.isin(standing, filed).all()
+    ranges = ranges_of(filed)
+    expected = zip(
+        np.repeat(filed, np.diff(ranges.starts)).tolist(),
+        pairs(*ranges[1:]),
+        strict=True,
+    )
+    assert sorted(zip(owner.tolist(), pairs(low & mask, high & mask), strict=True)) == sorted(
+        expected
+    )

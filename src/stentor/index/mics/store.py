@@ -16,7 +16,6 @@ from stentor.index.mics.algorithms import (
     Entries,
     add_entries,
     look_up,
-    overlapping,
     remove_entries,
 )
 from stentor.index.mics.ordered import BLOCK, ORDERED, RANGES, Ordered, new_ordered, with_room
@@ -25,8 +24,6 @@ from stentor.index.mics.ordered import BLOCK, ORDERED, RANGES, Ordered, new_orde
 FEW: Final = 1 << 10
 #: Blocks that are added at least, where there are none to spare.
 SPARE: Final = 4
-#: Overlaps that there is room for at first.
-ROOM: Final = 1 << 14
 
 
 class RangeStore:
@@ -34,12 +31,10 @@ class RangeStore:
 
     An owner is a number that the caller gives; `add` may not name one that has ranges here. *gap*
     is how many numbers between two ranges are filled when they are merged (0: perfect merging).
-    With *keeps_all* covered ranges are told like others.
     """
 
-    def __init__(self, gap: int = 0, *, keeps_all: bool = False) -> None:
+    def __init__(self, gap: int = 0) -> None:
         self.gap = np.uint64(gap)
-        self.keeps_all = keeps_all
         self.union, self.told, self.passive = new_ordered(), new_ordered(), new_ordered()
         self._given = [GrowingArray(dtype) for dtype in (*[np.uint64] * 4, np.uint8)]
         self._owner = GrowingArray(np.int64)
@@ -65,7 +60,8 @@ class RangeStore:
         self._first.writable[owners] = first + ranges.starts[:-1]
         self._count.writable[owners] = counts
         self._owner.extend(np.repeat(owners, counts), added)
-        for array, values in zip(self._given, (*ranges[1:], 0, 0, GONE), strict=True):
+        given: tuple[UInt64 | int, ...] = (ranges.low, ranges.high, 0, 0, GONE)
+        for array, values in zip(self._given, given, strict=True):
             array.extend(values, added)
         entries, done = self.entries, first
         while done < first + added:
@@ -78,7 +74,6 @@ class RangeStore:
                 done,
                 first + added,
                 self.gap,
-                self.keeps_all,
             )
         return first + np.flatnonzero(entries.state[first:] == TOLD)
 
@@ -134,18 +129,6 @@ class RangeStore:
         look_up(self.union, np.ascontiguousarray(numbers, np.uint64), found)
         return found
 
-    def overlaps(self, asked: Ranges) -> tuple[Int64, Int64]:
-        """Pairs of a question and an owner of whom a told range overlaps one of its ranges.
-
-        A pair may come several times. Only stores that keep all find every owner.
-        """
-        room, found = 0, ROOM
-        while found > room:
-            room = found
-            question, entry = np.empty(room, np.int64), np.empty(room, np.int64)
-            found = overlapping(self.union, self.told, *asked, question, entry)
-        return question[:found], self.owner_of(entry[:found])
-
     @property
     def range_count(self) -> int:
         """How many ranges the union has: the paper's stored ranges."""
@@ -153,9 +136,8 @@ class RangeStore:
 
     @property
     def nbytes(self) -> int:
-        kept = (self._owner, self._first, self._count, *self._given)
-        ordered = (*self.union, *self.told, *self.passive)
-        return sum(array.nbytes for array in (*kept, *ordered))
+        kept = sum(array.nbytes for array in (self._owner, self._first, self._count, *self._given))
+        return kept + sum(array.nbytes for array in (*self.union, *self.told, *self.passive))
 
     # Room.
 
