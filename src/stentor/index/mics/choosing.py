@@ -17,14 +17,16 @@ from stentor.encoding.columns import (
     Int64,
     SubscriptionColumns,
 )
-from stentor.encoding.partition import Partition, positions
+from stentor.encoding.partition import Partition, coarsened, positions
 from stentor.encoding.ragged import children
 from stentor.encoding.readonly import all_read_only
-from stentor.index.mics.bounds import VALUE, Dimensions, X, Y
+from stentor.index.mics.bounds import VALUE, Dimensions, X, Y, bounds_of_alternatives
 from stentor.index.mics.settings import VARIABLE, Settings
 
 #: About how many alternatives are looked at.
 SAMPLE: Final = 1 << 13
+#: How many of them are turned into boxes for each number of dimensions.
+FEWER: Final = 1 << 10
 #: An attribute that rules out less than this share of the alternatives is not worth a dimension.
 LEAST_USE: Final = 0.02
 #: The share of ends at either side that may lie outside the domain: far ones would stretch it.
@@ -61,13 +63,20 @@ def choose_dimensions(
     history: EventColumns | None,
     settings: Settings,
 ) -> list[Candidate]:
-    """The most selective dimensions for *alternatives*, the best first; by a sample."""
+    """The most selective dimensions for *alternatives*, the best first; by a sample.
+
+    So many that the boxes, made of cells so large that their ranges remain few, are smallest.
+    """
     sample = alternatives[:: max(1, len(alternatives) // SAMPLE)]
     predicates, _ = children(columns.predicate_start, sample)
     found = [_candidate(use, len(sample), history) for use in _uses(columns, predicates)]
     found = [one for one in found if one.selectivity >= LEAST_USE]
     found.sort(key=lambda one: (-one.selectivity, one.attribute, one.axis))
-    return found[: settings.dimensions]
+    volumes = [
+        _mean_volume(columns, sample[:FEWER], found[:kept], settings)
+        for kept in range(1, min(len(found), settings.dimensions) + 1)
+    ]
+    return found[: int(np.argmin(volumes)) + 1] if found else []
 
 
 def partition_of(candidates: list[Candidate], settings: Settings) -> Partition:
@@ -86,6 +95,17 @@ def dimensions_of(candidates: list[Candidate]) -> Dimensions:
             axis=np.array([one.axis for one in candidates], np.uint8),
         )
     )
+
+
+def _mean_volume(
+    columns: SubscriptionColumns, sample: Int64, kept: list[Candidate], settings: Settings
+) -> float:
+    """The share of the space that an alternative takes where the dimensions are *kept*."""
+    partition = partition_of(kept, settings)
+    bounds = bounds_of_alternatives(columns, sample, dimensions_of(kept))
+    low, high = coarsened(*partition.boxes(*bounds), partition.curve, settings.ranges)
+    sides = (high.astype(np.float64) - low + 1.0) / (partition.curve.last + 1)
+    return float(np.prod(sides, axis=1).mean())
 
 
 _Use = tuple[int, int, Float64, Float64]

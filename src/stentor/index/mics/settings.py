@@ -38,5 +38,6 @@ class Settings:
             raise SettingsError(f"cells={self.cells}; expected {EQUAL} or {VARIABLE}")
 
 
-#: Section 7: three dimensions of 256 equal intervals, every box in full.
-PAPER: Final = Settings(dimensions=3, bits=8, cells=EQUAL, ranges=1 << 20)
+#: Section 7: three dimensions of 256 equal intervals. A side of 8 of them gives about 64 ranges;
+#: larger boxes, which the paper does not have, would give up to 65,536.
+PAPER: Final = Settings(dimensions=3, bits=8, cells=EQUAL, ranges=64)
