@@ -39,6 +39,8 @@ from stentor.index.catalog import index_class
 from stentor.index.scan import Scan
 from stentor.language.parser import parse
 from stentor.model import Point, Schema, Subscription
+from stentor.model.geometry import distance
+from stentor.testing.checked import checked
 from stentor.testing.slow_index import encoded, rows_by_event
 from stentor.wire.events import event_from_dict
 from stentor.workloads.moving_keyword import CITY, MovingKeyword
@@ -460,3 +462,91 @@ def test_no_place_hangs_beneath_a_leaf():
     assert leaves[:, SIZE].sum() == index._store.tree.counter[6]
     assert (tree_of(index).child[1 : int(tree_of(index).counter[2])] != 0).all()
     assert NOTHING in tree_of(index).child
+
+
+# What a review found.
+
+
+def test_an_unknown_word_that_is_asked_for_twice_is_found():
+    index = index_class("ap_tree leaf=1 fanout=4 visit=0 rebuilds=no").build(
+        columns_of([f"has_all(text, 'w{n}', 'v{n}')" for n in range(40)])
+    )
+    for n in range(20):  # a k-node under the cut of new words
+        index.insert(columns_of([f"has_all(text, 'n', 'm{n % 9}', 'k{n}')"]))
+    index.hold(events_of({"id": "a", "text": "zz"}, {"id": "b", "text": "zz yy"}))
+    asked = columns_of(
+        [
+            "has_any(text, 'zz', 'q1') AND has_all(text, 'zz')",
+            "has_all(text, 'zz') AND has_all(text, 'yy', 'zz')",
+        ]
+    )
+    assert rows_by_event(index.match_back(asked)) == [[0, 1], [1]]
+
+
+def test_a_circle_beyond_the_pole_is_not_judged_by_the_corners_of_a_cell():
+    lon, centre = 76.5, Point(76.5 - 180.0, 89.0)
+    corners = [(x, y) for x in (72.0, 81.0) for y in (75.0, 76.0)]
+    reached = max(distance(*centre, *corner, plane=False) for corner in corners)
+    radius = (reached + distance(*centre, lon, 75.0001, plane=False)) / 2
+    boxes = ["ST_Within(loc, ST_MakeEnvelope(-180, 50, -179, 51))"] * 70
+    circle = Subscription("s", parse(f"ST_DWithin(loc, here(), {radius!r})", schema=SCHEMA), centre)
+    standing = [Subscription("b", parse(box, schema=SCHEMA)) for box in boxes]
+    index = checked(index_class("ap_tree messages=space")).build(
+        encoded([*standing, circle], SCHEMA)
+    )
+    index.hold(events_of({"id": "m", "loc": [lon, 75.0001]}))
+    index.relocate(np.array([70]), np.array([[centre.x, 89.002]]))
+
+
+def test_subscribers_who_leave_the_region_of_the_tree_are_followed():
+    circle = "ST_DWithin(loc, here(), 500)"
+    columns = encoded(
+        [
+            Subscription(f"s{n}", parse(circle, schema=SCHEMA), Point(10.0, 50.0))
+            for n in range(2000)
+        ],
+        SCHEMA,
+    )
+    index = index_class("ap_tree").build(columns)
+    random = np.random.default_rng(3)
+    rows = np.arange(2000)
+    for _ in range(3):
+        index.move(
+            rows, np.column_stack([random.uniform(5, 15, 2000), random.uniform(45, 55, 2000)])
+        )
+        index.check()
+    messages = [
+        {"id": f"m{n}", "loc": [float(random.uniform(5, 15)), float(random.uniform(45, 55))]}
+        for n in range(50)
+    ]
+    assert index.effort(events_of(*messages))["entries/event"] < 100
+
+
+def test_rows_that_were_removed_can_be_removed_and_moved_again():
+    index = index_class(SMALL).build(columns_of(EXAMPLE.values()))
+    index.remove(np.array([3, 3]))
+    index.remove(np.array([3]))
+    index.move(np.array([3]), np.array([[9.0, 9.0]]))
+    index.check()
+    assert matched(index, M2) == [["s1"]]
+
+
+def test_a_leaf_that_cannot_be_split_with_gain_stays_one_when_it_is_tried_again():
+    index = index_class("ap_tree leaf=4").build(columns_of([("w1 w2", (1, 1, 2, 2))] * 50))
+    leaves = np.flatnonzero(nodes_of(index)[:, KIND] == LEAF)
+    large = [node for node in leaves.tolist() if fields_of(index, node)[SIZE] > 4]
+    assert large
+    for node in large:
+        size = fields_of(index, node)[SIZE]
+        index._store.rebuild(index.subscriptions.columns, node, None)
+        assert (fields_of(index, node)[KIND], fields_of(index, node)[SIZE]) == (LEAF, size)
+    index.check()
+
+
+def test_words_of_subscriptions_that_went_are_forgotten():
+    index = index_class("ap_tree").build(columns_of([f"has_all(text, 'w{n}')" for n in range(50)]))
+    for n in range(3000):
+        first = index.insert(columns_of([f"has_all(text, 'x{n}', 'y{n}')"]))
+        index.remove(np.array([first]))
+    index.check()
+    assert index.stats()["keywords"] < 2200

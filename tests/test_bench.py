@@ -17,6 +17,7 @@ from stentor.bench import (
     Table,
     Unit,
     ap_tree,
+    be_star_tree,
     covering,
     encoding,
     mics,
@@ -191,6 +192,7 @@ def test_every_subject_can_be_imported():
         "encoding": encoding.tables,
         "start": start.tables,
         "ap-tree": ap_tree.tables,
+        "be-star-tree": be_star_tree.tables,
         "covering": covering.tables,
         "mics": mics.tables,
         "mo-tree": mo_tree.tables,
@@ -251,6 +253,22 @@ def test_a_scan_that_loses_a_match_is_refused(monkeypatch):
     monkeypatch.setattr(scan.Scan, "match", losing)
     with pytest.raises(DisagreementError):
         bench.run("scan", BenchOptions(size=60_000, repetitions=1, progress=silent))
+
+
+def test_the_be_star_tree_subject_sets_the_papers_values_beside_the_tuned_ones(monkeypatch):
+    monkeypatch.setattr(be_star_tree, "EVENTS", 8)
+    result = bench.run("be-star-tree", TINY)
+    assert len(result.tables) == 2 * 5 + 1
+    matching, best = result.tables[:2]
+    assert [row.name for row in matching.rows] == [
+        "row scan",
+        "block scan",
+        "BE*-Tree, built at once (BE*-B)",
+        "BE*-Tree, inserted one by one",
+        "BE*-Tree, the paper's settings",
+    ]
+    assert matching.workload["the paper's A"] == 5
+    assert [row.name for row in best.rows] == ["all matches", "top 1", "top 5"]
 
 
 def test_the_ap_tree_subject_measures_all_that_the_paper_does(monkeypatch):

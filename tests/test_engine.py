@@ -4,6 +4,7 @@ import math
 import warnings
 from datetime import datetime
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -489,3 +490,22 @@ def test_on_a_plane_distances_are_plain():
     assert engine.publish({"id": "f", "loc": [1003, 1004.001]}) == []
     engine.move("ana", (1003, 1004))
     assert engine.publish({"id": "f", "loc": [1003, 1004.001]}) == ["ana"]
+
+
+@pytest.mark.parametrize("index", names())
+def test_an_engine_that_is_rebuilt_for_a_history_answers_as_before(index):
+    engine = stentor.Engine(index=index, clock=None)
+    for number in range(40):
+        engine.subscribe(f"s{number}", f"has_all(text, 'w{number % 7}') AND price < {number}")
+    engine.publish({"id": "live", "text": "w1", "price": 3}, until=1e9, time=0)
+    event = {"id": "e", "text": "w1 w2 w3", "price": 20}
+    before = engine.publish(event)
+    engine.rebuild(
+        history=pa.table({"id": ["a", "b"], "text": ["w1 w9", "w2"], "price": [1.0, 2.0]})
+    )
+    assert engine.publish({**event, "id": "f"}) == before
+    engine.rebuild()
+    assert engine.publish({**event, "id": "g"}) == before
+    assert engine.subscribe("late", "has_all(text, 'w1')").added == ["live"]
+    with pytest.raises(StentorError):
+        engine.rebuild(history=[1, 2])

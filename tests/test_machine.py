@@ -18,6 +18,11 @@ from stentor.testing import grid, strategies
 from stentor.testing.slow_index import SlowIndex, encoded, rows_by_event, scores_by_event
 
 SCHEMA = grid.schema()
+#: Settings with which a few rows and events are enough for what takes thousands otherwise.
+SMALL = [
+    "be_star_tree capacity=2 window=2",
+    "be_star_tree capacity=1 alpha=0.0 beta=1.5 loss=histogram split=approximate window=1",
+]
 few_subscriptions = st.lists(strategies.subscriptions(until=True, max_predicates=4), max_size=3)
 few_events = st.lists(strategies.events(until=True), min_size=1, max_size=3)
 
@@ -119,6 +124,6 @@ def machine(name):
     return Machine
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", [*names(), *SMALL])
 def test_any_order_of_changes_and_questions_is_answered_as_evaluate_does(name):
     run_state_machine_as_test(machine(name))

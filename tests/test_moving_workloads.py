@@ -213,7 +213,7 @@ def data(tmp_path, monkeypatch):
     names = ["feature_id|name|class|state|county|map|lat|lon"]
     rest = "Stream|Ohio|Clark|Río"
     names += [f'{row}|Old "Mill" {row}|{rest}|{30 + row / 100}|-90.5' for row in range(60)]
-    names += ["99|Far away|Stream|Alaska|||60.0|-150.0"]
+    names += ["98|東京|||||31.0|-90.5", "99|Far away|Stream|Alaska|||60.0|-150.0"]
     with pa.CompressedOutputStream(str(tmp_path / "gnis_us_names.psv.zst"), "zstd") as file:
         file.write("\n".join(names).encode())
     news = ["split\tgroup\tdoc\tsubject\ttext"]
@@ -226,11 +226,14 @@ def data(tmp_path, monkeypatch):
 
 def test_names_are_messages_of_their_words_at_their_places(data):
     messages = real_messages.names()
-    assert len(messages) == 60  # without the one that is far away
-    columns = messages.columns(0, 60)
+    assert len(messages) == 61  # without the one that is far away
+    columns = messages.columns(0, 61)
     check(columns)
     words = set(messages.vocabulary.to_pylist())
     assert {"old", "mill", "stream", "ohio", "clark"} <= words
+    words_of_one = np.diff(messages.word_start)
+    assert sorted(words_of_one.tolist()) == [0] + [8] * 60  # none, of a name in other letters
+    assert len(messages.subscriptions(500).until) == 500
     assert messages.files == "gnis_us_names.psv"
     assert messages.history_count == 3
 

@@ -38,6 +38,7 @@ from stentor.workloads.distributions import (
     words,
     zipf_ranks,
 )
+from stentor.workloads.expressions import Expressions
 from stentor.workloads.intervals import ATTRIBUTES, Intervals
 from stentor.workloads.pickups import read_pickups
 from stentor.workloads.spatial_keyword import SPACE, SpatialKeyword
@@ -48,6 +49,8 @@ RECIPES = [
     SpatialKeyword(smallest=1e-8, largest=0.1, keywords=2, drift=0.5),
     Intervals(),
     Intervals(seed=3, predicates=4, alpha=0.0),
+    Expressions(match_share=0.02),
+    Expressions(seed=2, dimensions=30, clusters=0, alpha=1.0, weighted_events=True),
 ]
 
 
@@ -190,6 +193,8 @@ def test_interval_events_have_fifteen_to_twenty_values_and_popular_attributes_mo
         (Intervals, "predicates", 21),
         (Intervals, "predicates", 0),
         (Intervals, "alpha", -0.5),
+        (Expressions, "predicates", 16),
+        (Expressions, "match_share", 0.0),
         (city.Afternoon, "people", 0),
         (city.Afternoon, "bad", -1),
         (city.Afternoon, "leaving", 1.0),

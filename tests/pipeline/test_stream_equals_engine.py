@@ -80,7 +80,7 @@ def deliveries(path):
 
 @pytest.mark.parametrize(
     ("shards", "top", "index"),
-    [(1, None, "auto"), (1, 2, "mo_tree"), (3, None, "mo_tree"), (10, 2, "auto")],
+    [(1, None, "ap_tree"), (1, 2, "mo_tree"), (3, None, "auto"), (10, 2, "be_star_tree")],
 )
 @given(
     cut=cut_histories(),

@@ -33,6 +33,10 @@ SUBJECTS: Final = {
         "matching by the block kernel against the plain row loop, on two workloads",
         "stentor.bench.scan",
     ),
+    "be-star-tree": Subject(
+        "weighted expressions: all matches, the k best, change; the workload varied",
+        "stentor.bench.be_star_tree",
+    ),
     "encoding": Subject(
         "expression texts, parameter tables and events to columns", "stentor.bench.encoding"
     ),

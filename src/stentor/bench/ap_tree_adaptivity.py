@@ -28,8 +28,8 @@ from stentor.workloads.spatial_keyword import SpatialKeyword
 #: Areas of the rectangles, as shares of the space.
 SHARES: Final = (1e-8, 1e-6, 1e-4, 1e-2, 1e-1)
 
-#: What is counted as a visit, beside candidates; a structure without nodes visits none.
-NODES, CANDIDATES = "nodes/event", "candidates/event"
+#: Visits are nodes and candidates; entries are what is looked at in leaves to find candidates.
+NODES, CANDIDATES, ENTRIES = "nodes/event", "candidates/event", "entries/event"
 
 
 def table(options: BenchOptions) -> Table:
@@ -61,8 +61,14 @@ def _row(name: str, workload: Workload, options: BenchOptions) -> Row:
         "visits": visits[0],
         "keywords first": visits[1],
         "space first": visits[2],
-        "of the better": visits[0] / max(1e-9, min(visits[1:])),
+        "of the better": _ratio(visits),
+        "entries of the better": _ratio([one.get(ENTRIES, 0.0) for one in (tree, *others)]),
         "µs keywords first": 1e6 * median(by_keywords.seconds),
         "µs space first": 1e6 * median(by_space.seconds),
     }
     return replace(mine, name=name, figures=figures)
+
+
+def _ratio(counts: list[float]) -> float:
+    """The first of *counts* over the least of the others."""
+    return counts[0] / max(1e-9, min(counts[1:]))

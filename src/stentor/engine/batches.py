@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.encoding.collected import Asked, Encoded
-from stentor.encoding.columns import Int64
+from stentor.encoding.columns import EventColumns, Int64
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.engine.arrivals import Prepared
 from stentor.engine.core import Arriving
 from stentor.engine.plan import Operation, Step
+from stentor.engine.ranking import Best
 from stentor.engine.report import Batch, Report
 from stentor.errors import RecordError, SettingsError, StentorError
 from stentor.model.record import Record
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _FIELDS = ("id", "expression", "at", "until", "time", "op", "seq")
 
 
-def step(engine: Engine, records: Any, top: int | None) -> Report:
+def step(engine: Engine, records: Any, top: Best | None) -> Report:
     """Mixed records, from objects or from the rows of a table."""
     prepared = Prepared(engine.schema, engine.limits, engine._now)
     prepared.add_all(_rows(records))
@@ -68,7 +69,7 @@ def _rows(records: Any) -> Iterable[Record | Mapping[str, Any]]:
     return given
 
 
-def publish(engine: Engine, events: Any, top: int | None) -> Report:
+def publish(engine: Engine, events: Any, top: Best | None) -> Report:
     """A table of events."""
     now = engine._now()
     table = as_table(events)
@@ -85,6 +86,16 @@ def publish(engine: Engine, events: Any, top: int | None) -> Report:
     if not len(engine._state.events) and (read.columns.until == NEVER).all():
         return engine._report(batch, read.columns, top)
     return engine._report(batch, Arriving(_publishing(read), events=read.columns), top)
+
+
+def sample(engine: Engine, events: Any) -> EventColumns:
+    """A table of events that are only looked at; it teaches the schema nothing."""
+    return events_from_table(
+        as_table(events),
+        engine.schema.unteachable(),
+        default_time=BEGINNING,
+        limits=engine.limits,
+    ).columns
 
 
 def _publishing(read: EventBatch) -> list[Step]:

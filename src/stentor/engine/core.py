@@ -25,7 +25,7 @@ from stentor.encoding.columns import (
 from stentor.encoding.ragged import concatenate, take
 from stentor.encoding.readonly import read_only
 from stentor.engine.plan import STANDING, Before, Change, Plan, Step, Version, walk
-from stentor.engine.ranking import k_best
+from stentor.engine.ranking import Best, k_best
 from stentor.engine.state import EXPIRED_PER_RECORD, State
 from stentor.errors import StentorError
 from stentor.index.table import SubscriptionTable
@@ -58,8 +58,8 @@ class Outcome:
     never: list[int]  # the steps that brought a subscription which no event can match
 
 
-def run(state: State, arriving: Arriving, *, top: int | None = None, threads: int = 1) -> Outcome:
-    """Let *arriving* happen to *state*; with *top*, an event is for its k best only.
+def run(state: State, arriving: Arriving, *, top: Best | None = None, threads: int = 1) -> Outcome:
+    """Let *arriving* happen to *state*; with *top*, an event is for its best only.
 
     Cost: one match of all events, one backwards match of all changed subscriptions.
     """
@@ -203,7 +203,7 @@ def _matched_while_changing(
     versions: SubscriptionColumns,
     texts: list[str],
     events: EventColumns,
-    top: int | None,
+    top: Best | None,
     threads: int,
 ) -> MatchPairs | ScoredPairs:
     """Match *events* while every version stands with the span of records that it held for."""
@@ -220,16 +220,17 @@ def _matched_while_changing(
 
 
 def match(
-    state: State, events: EventColumns, top: int | None, threads: int
+    state: State, events: EventColumns, top: Best | None, threads: int
 ) -> MatchPairs | ScoredPairs:
-    """For each event the rows that want it, or its *top* best."""
+    """For each event the rows that want it, or its best, as *top* says."""
     if top is None:
         return state.index.match(events, threads=threads)
-    return k_best(state.index.top(events, top, threads=threads), top, state.subscribers.ids)
+    found = state.index.top(events, top.k, threads=threads, scoring=top.scoring)
+    return k_best(found, top.k, state.subscribers.ids)
 
 
 def run_events(
-    state: State, events: EventColumns, *, top: int | None = None, threads: int = 1
+    state: State, events: EventColumns, *, top: Best | None = None, threads: int = 1
 ) -> Outcome:
     """`run` for events alone that are not kept while nothing is live: nothing to walk."""
     count = event_count(events)

@@ -24,6 +24,7 @@ from stentor.engine.arrivals import Prepared
 from stentor.engine.core import Arriving, match, run, run_events
 from stentor.engine.explanation import Explanation, explain
 from stentor.engine.names import NO_ROW
+from stentor.engine.ranking import Best
 from stentor.engine.report import Batch, Report, html_table
 from stentor.engine.safe_region import SafeRegion, safe_region, shrunk
 from stentor.engine.state import State
@@ -34,12 +35,12 @@ from stentor.errors import (
     StentorError,
     UnknownIdError,
 )
-from stentor.index.catalog import index_class, structure_of
+from stentor.index.catalog import AUTO, index_class, structure_of
 from stentor.language.admit import examine
 from stentor.language.builder import Built
 from stentor.language.limits import ANY_SIZE, Limits
 from stentor.language.parser import parse
-from stentor.model import Changes, Event, Expression, Schema, Subscription
+from stentor.model import Changes, Event, Expression, Schema, Scoring, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import NEVER, instant
 from stentor.wire.events import learn_event
@@ -89,6 +90,7 @@ class Engine:
         self.limits = RecordLimits(expression=limits) if isinstance(limits, Limits) else limits
         self.threads = threads
         self._clock = clock
+        self._index = index
         self._index_class = index_class(index)
         self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
         self._state = State(self._index_class())
@@ -159,21 +161,29 @@ class Engine:
     # Many records at a time.
 
     def step(
-        self, records: Iterable[Record | Mapping[str, Any]] | Any, *, top: int | None = None
+        self,
+        records: Iterable[Record | Mapping[str, Any]] | Any,
+        *,
+        top: int | None = None,
+        scoring: Scoring | str = Scoring.SUM,
     ) -> Report:
         """The answers to mixed *records* in order: exactly those of feeding them one by one.
 
         A record is a dict with an `op` (subscribe, unsubscribe, move, publish), one of
         `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its error.
-        With *top*, an event is for its k best only.
+        With *top*, an event is for its k best only, by *scoring* ("sum" or "max").
         """
+        best = _best(top, scoring)
         with self._lock:
-            return batches.step(self, records, top)
+            return batches.step(self, records, best)
 
-    def publish_batch(self, events: Any, *, top: int | None = None) -> Report:
+    def publish_batch(
+        self, events: Any, *, top: int | None = None, scoring: Scoring | str = Scoring.SUM
+    ) -> Report:
         """Who wants each of *events*, an Arrow table or a pandas frame: the fast way."""
+        best = _best(top, scoring)
         with self._lock:
-            return batches.publish(self, events, top)
+            return batches.publish(self, events, best)
 
     def subscribe_batch(self, subscriptions: Any, expression: str | None = None) -> Report:
         """Subscribe each row of a table.
@@ -194,17 +204,38 @@ class Engine:
         with self._lock:
             return batches.step_rows(self, ids, "unsubscribe")
 
+    def rebuild(self, history: Any = None) -> None:
+        """Build the index anew, for events like those of *history*: a table or a pandas frame.
+
+        Structures that weigh what is likely measure it there, now and when they are built again;
+        nothing that is answered changes. Without one, the last history counts.
+        """
+        with self._lock:
+            if history is not None:
+                self._state.history = batches.sample(self, history)
+            self._rebuild(self._state)
+
     # Questions that change nothing.
 
-    def top(self, event: Mapping[str, Any] | Event, k: int = 10) -> list[tuple[str, float]]:
-        """The k subscriptions for which *event* scores best, best first, equal ones by id."""
+    def top(
+        self,
+        event: Mapping[str, Any] | Event,
+        k: int = 10,
+        *,
+        scoring: Scoring | str = Scoring.SUM,
+    ) -> list[tuple[str, float]]:
+        """The k subscriptions for which *event* scores best, best first, equal ones by id.
+
+        *scoring* puts together what the attributes contribute: "sum", or "max", the largest alone.
+        """
         _check_count("k", k)
+        wanted = Best(k, Scoring.named(scoring))
         announce_compilation(self._kernels)
         asked = self._asked(event)
         with self._lock:
             state = self._state
             arrival = Arrival(asked, self._time(), state.seq + 1)
-            best = match(state, encode_events([arrival], self.schema), k, self.threads)
+            best = match(state, encode_events([arrival], self.schema), wanted, self.threads)
             assert isinstance(best, ScoredPairs)
             ids = [state.subscribers.ids[row] for row in best.rows.tolist()]
             return list(zip(ids, best.scores.tolist(), strict=True))
@@ -319,11 +350,9 @@ class Engine:
     # Inside.
 
     def _report(
-        self, batch: Batch, arriving: Arriving | EventColumns, top: int | None = None
+        self, batch: Batch, arriving: Arriving | EventColumns, top: Best | None = None
     ) -> Report:
         """Let *arriving* happen and report it; tidy up where much is gone."""
-        if top is not None:
-            _check_count("top", top)
         announce_compilation(self._kernels)
         with self._lock:
             state = self._state
@@ -333,8 +362,15 @@ class Engine:
                 outcome = run(state, arriving, top=top, threads=self.threads)
             report = Report(batch, outcome, state.subscribers.ids)
             if state.is_crowded():
-                self._state = state.rebuilt(self._index_class)
+                self._rebuild(state)
         return report
+
+    def _rebuild(self, state: State) -> None:
+        """Go on with *state* in a fresh index; 'auto' is chosen anew for what stands."""
+        if self._index == AUTO:
+            columns = state.index.columns_of(state.index.standing_rows())
+            self._index_class = index_class(AUTO, columns)
+        self._state = state.rebuilt(self._index_class)
 
     def _one(self, record: Record) -> Any:
         with self._lock:
@@ -388,6 +424,15 @@ class Engine:
         if row == NO_ROW or id not in self:
             raise UnknownIdError(f"no subscription has the id {id!r}", id=id)
         return row
+
+
+def _best(top: int | None, scoring: Scoring | str) -> Best | None:
+    """What the user asked for, checked; None where all matches are wanted."""
+    how = Scoring.named(scoring)
+    if top is None:
+        return None
+    _check_count("top", top)
+    return Best(top, how)
 
 
 def _check_count(name: str, count: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,14 @@ import pyarrow.compute as pc
 
 from stentor.encoding.columns import Float64, Int64, ScoredPairs
 from stentor.engine.names import Strings
+from stentor.model import Scoring
+
+
+class Best(NamedTuple):
+    """Of an event's matches, the *k* that score highest."""
+
+    k: int
+    scoring: Scoring = Scoring.SUM
 
 
 def k_best(pairs: ScoredPairs, k: int, ids: Strings) -> ScoredPairs:

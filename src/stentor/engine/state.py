@@ -32,6 +32,7 @@ class State:
         self.texts = Strings()
         self.events = Register()
         self.safe_distances = SafeDistances(index.live)
+        self.history: EventColumns | None = None  # a sample of what is published, if one was given
         self.seq = 0
         self.time = BEGINNING
         self._subscriptions_ending = Expiry()
@@ -105,11 +106,12 @@ class State:
         return rows - left > max(MIN_DEAD_ROWS, left)
 
     def rebuilt(self, index_class: type[Index]) -> State:
-        """The same state in a fresh index without the rows of what is gone."""
+        """The same state in a fresh index without the rows of what is gone, for its history."""
         self.expire()
         rows = self.index.standing_rows()
         columns = self.index.columns_of(rows)
-        fresh = State(index_class.build(columns))
+        fresh = State(index_class.build(columns, self.history))
+        fresh.history = self.history
         fresh.subscribers.add(self.subscribers.ids.take(rows).to_pylist())
         fresh.texts.extend(self.texts.take(rows).to_pylist())
         fresh.watch_endings(columns.until)

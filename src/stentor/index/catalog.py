@@ -6,7 +6,19 @@ import difflib
 import importlib
 from typing import cast
 
-from stentor.encoding.columns import SubscriptionColumns, empty
+import numpy as np
+import numpy.typing as npt
+
+from stentor.encoding.columns import (
+    BOX,
+    NEGATED,
+    ONE_OF,
+    SPAN,
+    SPANS,
+    TERMS,
+    SubscriptionColumns,
+    empty,
+)
 from stentor.errors import SettingsError
 from stentor.index.contract import Index
 from stentor.index.layered import Layered, layered
@@ -18,6 +30,7 @@ _STRUCTURES = {
     "scan": ("stentor.index.scan", "Scan"),
     "mo_tree": ("stentor.index.mo_tree", "MoTree"),
     "ap_tree": ("stentor.index.ap_tree", "ApTree"),
+    "be_star_tree": ("stentor.index.be_star_tree", "BEStarTree"),
     "mics": ("stentor.index.mics", "Mics"),
 }
 
@@ -25,6 +38,8 @@ _STRUCTURES = {
 _LAYERED = " layered"
 
 AUTO = "auto"
+#: Alternatives from which an index other than the scan pays, and the share of them that decides.
+_MANY, _VERY_MANY, _MOST = 20_000, 100_000, 0.5
 
 
 def names() -> list[str]:
@@ -69,9 +84,26 @@ def structure_of(index: type[Index]) -> type[Structure]:
 
 
 def choose(columns: SubscriptionColumns) -> str:
-    """The name of the index that suits *columns*: 'scan', which serves every workload.
+    """The name of the index that suits *columns*, by rules that were measured (docs/engine.md).
 
     >>> choose(empty(SubscriptionColumns))
     'scan'
     """
-    return "scan"
+    alternatives = len(columns.predicate_start) - 1
+    if alternatives < _MANY:
+        return "scan"
+    kind = columns.kind
+    of_words = _share(columns, np.isin(kind, (TERMS, ONE_OF)), 1)
+    if of_words >= _MOST:
+        return "ap_tree"
+    is_region = (kind >= BOX) & (kind < NEGATED)
+    places = _share(columns, is_region, 1)
+    bounds = _share(columns, is_region | (kind == SPAN) | (kind == SPANS), 3)
+    return "mo_tree" if alternatives >= _VERY_MANY and min(places, bounds) >= _MOST else "scan"
+
+
+def _share(columns: SubscriptionColumns, chosen: npt.NDArray[np.bool_], least: int) -> float:
+    """The share of alternatives that have at least so many *chosen* predicates."""
+    before = np.concatenate([[0], np.cumsum(chosen)])
+    counts = before[columns.predicate_start[1:]] - before[columns.predicate_start[:-1]]
+    return float(np.mean(counts >= least))

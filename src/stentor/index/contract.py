@@ -21,7 +21,7 @@ from stentor.encoding.columns import (
 )
 from stentor.index.relocation import Relocation, difference
 from stentor.index.table import ALWAYS, EventTable
-from stentor.model import Point
+from stentor.model import Point, Scoring
 
 
 class Index(ABC):
@@ -94,7 +94,14 @@ class Index(ABC):
         """For each event the rows that want it."""
 
     @abstractmethod
-    def top(self, events: EventColumns, k: int, *, threads: int = 1) -> ScoredPairs:
+    def top(
+        self,
+        events: EventColumns,
+        k: int,
+        *,
+        threads: int = 1,
+        scoring: Scoring = Scoring.SUM,
+    ) -> ScoredPairs:
         """For each event its k best rows and all that tie with the k-th; ascending rows."""
 
     @abstractmethod

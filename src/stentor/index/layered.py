@@ -34,7 +34,7 @@ from stentor.index.growing import GrowingArray
 from stentor.index.structure import Structure
 from stentor.index.table import ALWAYS
 from stentor.index.verify import best_of
-from stentor.model import Point
+from stentor.model import Point, Scoring
 
 Pairs = TypeVar("Pairs", MatchPairs, ScoredPairs)
 
@@ -120,12 +120,20 @@ class Layered(Index):
             return found
         return self._joined(found, self._delta.match(events, threads=threads))
 
-    def top(self, events: EventColumns, k: int, *, threads: int = 1) -> ScoredPairs:
+    def top(
+        self,
+        events: EventColumns,
+        k: int,
+        *,
+        threads: int = 1,
+        scoring: Scoring = Scoring.SUM,
+    ) -> ScoredPairs:
         """The best of what each layer finds best: with its ties, nothing else can be."""
-        found = self._base.top(events, k, threads=threads)
+        found = self._base.top(events, k, threads=threads, scoring=scoring)
         if not self._delta.count:
             return found
-        return best_of(self._joined(found, self._delta.top(events, k, threads=threads)), k)
+        later = self._delta.top(events, k, threads=threads, scoring=scoring)
+        return best_of(self._joined(found, later), k)
 
     def match_back(self, columns: SubscriptionColumns) -> MatchPairs:
         return self._delta.match_back(columns)

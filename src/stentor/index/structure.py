@@ -23,7 +23,7 @@ from stentor.index.table import ALWAYS, EventTable, SubscriptionTable
 from stentor.index.tiles import over_tiles
 from stentor.index.verify import best_of, scores_of
 from stentor.index.verify.candidates import Tally
-from stentor.model import Point
+from stentor.model import Point, Scoring
 
 
 class Structure(Index):
@@ -98,12 +98,19 @@ class Structure(Index):
     def match(self, events: EventColumns, *, threads: int = 1) -> MatchPairs:
         return over_tiles(self._match_tile, events, threads)
 
-    def top(self, events: EventColumns, k: int, *, threads: int = 1) -> ScoredPairs:
+    def top(
+        self,
+        events: EventColumns,
+        k: int,
+        *,
+        threads: int = 1,
+        scoring: Scoring = Scoring.SUM,
+    ) -> ScoredPairs:
         """For each event its k best rows, and ties. Cost: that of `match`, and all scores."""
 
         def best(tile: EventColumns) -> ScoredPairs:
             pairs = self._match_tile(tile)
-            scores = scores_of(self.subscriptions.columns, tile, pairs)
+            scores = scores_of(self.subscriptions.columns, tile, pairs, scoring)
             return best_of(ScoredPairs(*pairs, scores), k)
 
         return over_tiles(best, events, threads)

@@ -21,11 +21,12 @@ def over_tiles(match: Callable[[EventColumns], Pairs], events: EventColumns, thr
     """What *match* finds for *events*, a tile at a time; the same for any *threads*."""
     count = event_count(events)
     tile = max(1, min(TILE, -(-count // threads)))
+    if count <= tile:
+        return match(events)
     tiles = [
-        events_between(events, start, min(start + tile, count))
-        for start in range(0, max(1, count), tile)
+        events_between(events, start, min(start + tile, count)) for start in range(0, count, tile)
     ]
-    if threads == 1 or len(tiles) == 1:
+    if threads == 1:
         return joined([match(one) for one in tiles])
     with ThreadPoolExecutor(threads) as pool:
         return joined(list(pool.map(match, tiles)))

@@ -9,8 +9,8 @@ Slow and obvious on purpose. Everything else in Stentor is tested against this f
    some one value of the range satisfies all of the alternative's literals on it.
 3. The expression is true where an alternative is true; else unknown where one is unknown.
 4. A true alternative scores, for each attribute, the sum of the weights of its distinct literals
-   times the event's weight of that attribute, added up in the order of the attributes' names.
-   The best alternative counts.
+   times the event's weight of that attribute, added up in the order of the attributes' names (or
+   put together in another way: `model/scoring.py`). The best alternative counts.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ from stentor.model import (
     Like,
     Point,
     Range,
+    Scoring,
     Value,
     Within,
 )
+from stentor.model.scoring import combined
 
 Alternative = tuple[Literal, ...]
 
@@ -52,7 +54,12 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    expression: Expression, event: Event, *, here: Point | None = None, plane: bool = False
+    expression: Expression,
+    event: Event,
+    *,
+    here: Point | None = None,
+    plane: bool = False,
+    scoring: Scoring = Scoring.SUM,
 ) -> Evaluation:
     """What *expression* says of *event*, for a subscriber who stands at *here*."""
     truths: list[bool | None] = []
@@ -61,7 +68,7 @@ def evaluate(
         truth = alternative_truth(alternative, event, here, plane)
         truths.append(truth)
         if truth:
-            best = max(best, alternative_score(alternative, event))
+            best = max(best, alternative_score(alternative, event, scoring))
     truth = _some(truths)
     return Evaluation(truth, best if truth else 0.0)
 
@@ -92,12 +99,14 @@ def alternative_truth(
     return _all(truths)
 
 
-def alternative_score(alternative: Alternative, event: Event) -> float:
+def alternative_score(
+    alternative: Alternative, event: Event, scoring: Scoring = Scoring.SUM
+) -> float:
     """The alternative's weights times the event's, attribute by attribute in order of name."""
     score = 0.0
     for attribute, literals in sorted(by_attribute(alternative).items()):
         weight = math.fsum(literal.weight for literal in literals)
-        score += weight * event.weights.get(attribute, 1.0)
+        score = combined(scoring, score, weight * event.weights.get(attribute, 1.0))
     return score
 
 

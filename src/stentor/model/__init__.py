@@ -25,6 +25,7 @@ from stentor.model.kind import Kind
 from stentor.model.match import Changes, Match
 from stentor.model.region import Box, Circle, Polygon, Region
 from stentor.model.schema import Schema
+from stentor.model.scoring import Scoring
 from stentor.model.subscription import Subscription
 from stentor.model.value import Constant, Point, Range, Value
 
@@ -53,6 +54,7 @@ __all__ = [
     "Range",
     "Region",
     "Schema",
+    "Scoring",
     "Subscription",
     "Truth",
     "Value",

@@ -20,7 +20,7 @@ from stentor.index.contract import Index
 from stentor.index.relocation import Relocation
 from stentor.index.scan import Scan
 from stentor.index.table import ALWAYS
-from stentor.model import Point
+from stentor.model import Point, Scoring
 from stentor.model.time import BEGINNING
 
 #: Differences that a message names before it only counts them.
@@ -109,9 +109,17 @@ class Checked(Index):
         self._agree_on_pairs("match", "event", found, self.scan.match(events))
         return found
 
-    def top(self, events: EventColumns, k: int, *, threads: int = 1) -> ScoredPairs:
-        found = self.index.top(events, k, threads=threads)
-        self._agree_on_pairs(f"top {k}", "event", found, self.scan.top(events, k))
+    def top(
+        self,
+        events: EventColumns,
+        k: int,
+        *,
+        threads: int = 1,
+        scoring: Scoring = Scoring.SUM,
+    ) -> ScoredPairs:
+        found = self.index.top(events, k, threads=threads, scoring=scoring)
+        expected = self.scan.top(events, k, scoring=scoring)
+        self._agree_on_pairs(f"top {k}", "event", found, expected)
         return found
 
     def match_back(self, columns: SubscriptionColumns) -> MatchPairs:

@@ -12,7 +12,7 @@ from typing import Any
 from stentor.errors import AlreadyOverError, DuplicateEventError, StentorError, UnknownIdError
 from stentor.language.admit import admit
 from stentor.language.evaluate import Evaluation, evaluate
-from stentor.model import Changes, Event, Schema, Subscription
+from stentor.model import Changes, Event, Schema, Scoring, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import BEGINNING, NEVER
 from stentor.wire.events import learn_event
@@ -80,9 +80,9 @@ class Oracle:
         except StentorError as error:
             return error
 
-    def top(self, event: Event, k: int) -> list[tuple[str, float]]:
+    def top(self, event: Event, k: int, scoring: Scoring = Scoring.SUM) -> list[tuple[str, float]]:
         """The k subscriptions for which *event* scores best, best first, equal ones by id."""
-        found = {id: self._evaluated(one, event) for id, one in self._holding().items()}
+        found = {id: self._evaluated(one, event, scoring) for id, one in self._holding().items()}
         scores = [(id, evaluation.score) for id, evaluation in found.items() if evaluation.truth]
         return sorted(scores, key=lambda one: (-one[1], one[0]))[:k]
 
@@ -152,9 +152,15 @@ class Oracle:
     def _wants(self, subscription: Subscription, event: Event) -> bool:
         return self._evaluated(subscription, event).truth is True
 
-    def _evaluated(self, subscription: Subscription, event: Event) -> Evaluation:
+    def _evaluated(
+        self, subscription: Subscription, event: Event, scoring: Scoring = Scoring.SUM
+    ) -> Evaluation:
         return evaluate(
-            subscription.expression, event, here=subscription.at, plane=self.schema.plane
+            subscription.expression,
+            event,
+            here=subscription.at,
+            plane=self.schema.plane,
+            scoring=scoring,
         )
 
     def _holding(self) -> dict[str, Subscription]:

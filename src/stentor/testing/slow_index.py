@@ -13,7 +13,7 @@ from stentor.encoding.subscriptions import Standing, encode_subscriptions
 from stentor.index.table import ALWAYS
 from stentor.language.evaluate import evaluate
 from stentor.language.normalise import normalise
-from stentor.model import Event, Point, Schema, Subscription
+from stentor.model import Event, Point, Schema, Scoring, Subscription
 from stentor.model.time import NEVER
 
 Item = TypeVar("Item")
@@ -80,11 +80,13 @@ class SlowIndex:
         """For each of *arrivals* the rows that want it."""
         return [[row for row, _ in self._scored(arrival)] for arrival in arrivals]
 
-    def top(self, arrivals: Iterable[Arrival], k: int) -> list[list[tuple[int, float]]]:
+    def top(
+        self, arrivals: Iterable[Arrival], k: int, scoring: Scoring = Scoring.SUM
+    ) -> list[list[tuple[int, float]]]:
         """For each of *arrivals* its k best rows and all that tie with the k-th, with scores."""
         best = []
         for arrival in arrivals:
-            scored = self._scored(arrival)
+            scored = self._scored(arrival, scoring)
             scores = sorted((score for _, score in scored), reverse=True)
             least = scores[:k][-1] if scores else 0.0
             best.append([(row, score) for row, score in scored if score >= least])
@@ -113,18 +115,26 @@ class SlowIndex:
         """The live events that were not dropped, by row."""
         return {row: event for row, event in enumerate(self._live) if event is not None}
 
-    def _scored(self, arrival: Arrival) -> list[tuple[int, float]]:
+    def _scored(self, arrival: Arrival, scoring: Scoring = Scoring.SUM) -> list[tuple[int, float]]:
         found = []
         for number, row in enumerate(self._rows):
             if row.holds_at(arrival):
-                score = self._score(row.subscription, arrival.event)
+                score = self._score(row.subscription, arrival.event, scoring)
                 if score is not None:
                     found.append((number, score))
         return found
 
-    def _score(self, subscription: Subscription, event: Event) -> float | None:
+    def _score(
+        self, subscription: Subscription, event: Event, scoring: Scoring = Scoring.SUM
+    ) -> float | None:
         """The score of *event*; None where it is not wanted."""
-        found = evaluate(subscription.expression, event, here=subscription.at, plane=self._plane)
+        found = evaluate(
+            subscription.expression,
+            event,
+            here=subscription.at,
+            plane=self._plane,
+            scoring=scoring,
+        )
         return found.score if found.truth else None
 
 

@@ -87,7 +87,8 @@ class RealMessages:
 
     def _forms(self, count: int, seed: int, smallest: float, largest: float) -> Iterator[Form]:
         random = random_of(seed, _REAL_SUBSCRIPTIONS)
-        message = random.integers(0, len(self), count)
+        with_words = np.flatnonzero(np.diff(self.word_start))
+        message = with_words[random.integers(0, len(with_words), count)]
         has = np.diff(self.word_start)[message]
         keywords = np.minimum(random.integers(1, MOST_KEYWORDS + 1, count), has)
         chosen = np.concatenate(
@@ -181,8 +182,9 @@ def _words(texts: pa.ChunkedArray) -> tuple[pa.Array, Int64, Int32]:
     lists = pc.split_pattern(pc.utf8_trim(plain, " "), " ").combine_chunks()
     encoded = lists.flatten().dictionary_encode()
     word = encoded.indices.to_numpy()
-    start = lists.offsets.to_numpy().astype(np.int64)
-    return encoded.dictionary, start, word
+    is_word = pc.not_equal(encoded.dictionary, "").to_numpy(zero_copy_only=False)[word]
+    before = np.concatenate(([0], np.cumsum(is_word)))  # a text of none is split into an empty one
+    return encoded.dictionary, before[lists.offsets.to_numpy()], word[is_word]
 
 
 def _each_once(start: Int64, word: Int32) -> tuple[Int64, Int32]:

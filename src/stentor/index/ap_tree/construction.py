@@ -26,6 +26,7 @@ from stentor.index.ap_tree.layout import (
     MAY_CUT,
     MAY_GRID,
     MOST_DEPTH,
+    MOVED,
     NODES,
     NOTHING,
     OFFSET,
@@ -243,7 +244,8 @@ def open_node(tree: Tree, node: int, kind: int, work: Work, shape: Int64) -> Non
     """Make *node* an inner one with places for its children, and nothing there yet."""
     fields = tree.node[node * FIELDS : (node + 1) * FIELDS]
     start = tree.counter[PLACES]
-    fields[KIND], fields[START], fields[LIMIT] = kind, start, 0
+    # X and Y of a grid stand where a leaf has its limit and what moved.
+    fields[KIND], fields[START], fields[X], fields[Y] = kind, start, 0, 0
     if kind == KEYWORDS:
         size = shape[0] + 1
         for cut in range(shape[0]):
@@ -347,6 +349,7 @@ def fill_leaf(tree: Tree, node: int, entries: Entries, segment: Int32, most: int
     fields[KIND], fields[START] = LEAF, start
     fields[SIZE] = fields[ROOM] = fields[COUNT] = len(segment)
     fields[LIMIT] = 2 * len(segment) if len(segment) > most else 0
+    fields[MOVED] = 0
     for number in range(len(segment)):
         entry, slot = segment[number], start + number
         tree.signature[slot] = entries.signature[entry]

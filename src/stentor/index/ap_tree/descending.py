@@ -20,6 +20,7 @@ from stentor.index.ap_tree.layout import (
     LIST_START,
     MAY_CUT,
     MAY_GRID,
+    MOVED,
     OFFSET,
     PARENT,
     PLACE,
@@ -74,7 +75,7 @@ def make_node(tree: Tree, place: int, parent: int) -> int:
     node = new_node(tree)
     fields = tree.node[node * FIELDS : (node + 1) * FIELDS]
     fields[KIND], fields[START], fields[SIZE], fields[ROOM] = LEAF, 0, 0, 0
-    fields[LIMIT], fields[COUNT] = 0, 0
+    fields[LIMIT], fields[MOVED], fields[COUNT] = 0, 0, 0
     fields[LIST_START], fields[LIST_SIZE], fields[LIST_ROOM] = 0, 0, 0
     fields[PARENT], fields[PLACE] = parent, place
     tree.child[place] = node

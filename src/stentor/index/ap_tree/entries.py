@@ -261,10 +261,14 @@ def ranked(table: UInt64, rank: Int32, counter: Int64, hashed: np.uint64, most: 
 
 @kernel_inline
 def without_repeats(keys: Int32, start: int, stop: int) -> int:
-    """Drop repeats from a sorted slice; where it ends now. BEYOND is no repeat of another."""
+    """Drop repeats from a sorted slice; where it ends now.
+
+    Of keywords that nobody asks for yet one is left, however many they are: with fewer keywords
+    an entry leads to leaves of dummies, which every message visits.
+    """
     kept = start
     for place in range(start, stop):
-        if kept == start or keys[place] != keys[kept - 1] or keys[place] == BEYOND:
+        if kept == start or keys[place] != keys[kept - 1]:
             keys[kept] = keys[place]
             kept += 1
     return kept

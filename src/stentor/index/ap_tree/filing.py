@@ -28,6 +28,7 @@ from stentor.index.ap_tree.layout import (
     NODES,
     NOTHING,
     OFFSET,
+    OUTSIDE,
     PARENT,
     PLACE,
     ROOT,
@@ -158,7 +159,16 @@ def file_entries(
             if fields[SIZE] > max(policy.leaf, fields[LIMIT]):
                 mark_dirty(tree, leaf, way.dirty, used)
             count_up(tree, leaf, 1, policy, total, way.dirty, used)
+        tree.counter[OUTSIDE] += is_outside(tree, box)
     return len(entries.alternative)
+
+
+@kernel_inline
+def is_outside(tree: Tree, box: Float32) -> bool:
+    """Whether *box* is somewhere, and all of it beyond the root's region."""
+    region = tree.region[4 * ROOT : 4 * ROOT + 4]
+    beside = box[0] > region[2] or box[2] < region[0]
+    return bool(box[0] <= box[2] and (beside or box[1] > region[3] or box[3] < region[1]))
 
 
 @kernel_inline

@@ -22,8 +22,8 @@ from stentor.encoding.columns import (
 from stentor.encoding.ragged import children, take
 from stentor.encoding.readonly import read_only
 from stentor.index.ap_tree.check import check_messages, check_tree
-from stentor.index.ap_tree.layout import FIELDS, SIZE, Tree
-from stentor.index.ap_tree.message_lists import MessageLists, answers, by_row
+from stentor.index.ap_tree.layout import FIELDS, ROOT, SIZE, Tree
+from stentor.index.ap_tree.message_lists import MessageLists, by_row
 from stentor.index.ap_tree.motion import Movements
 from stentor.index.ap_tree.pools import used_part
 from stentor.index.ap_tree.probing import probe_leaves
@@ -128,7 +128,8 @@ class ApTree(Structure):
         self.subscriptions.move(rows, positions)
         new = take(self.subscriptions.columns, rows)
         self._movements.add(rows, old.position, new.position)
-        local = np.flatnonzero(_moves(old))
+        stands = self.subscriptions.validity.hidden[rows] == 0
+        local = np.flatnonzero(_moves(old) & np.repeat(stands, np.diff(old.alternative_start)))
         before = self._store.entries_of(old, local, learn=False)
         after = self._store.entries_of(new, local, learn=False)
         nothing = np.zeros(0, np.int64)
@@ -137,8 +138,8 @@ class ApTree(Structure):
             owner, message = messages_that_change(
                 self._lists, old, new, before, after, self.live, self._signatures.view
             )
-            was = answers(old, owner, self.live, message)
-            now = answers(new, owner, self.live, message)
+            was = self._lists.answers(old, owner, self.live, message)
+            now = self._lists.answers(new, owner, self.live, message)
             relocation = Relocation(
                 *(
                     by_row(owner[chosen], message[chosen], len(rows))
@@ -157,14 +158,18 @@ class ApTree(Structure):
         start = self.subscriptions.columns.alternative_start
         added = np.arange(start[first], start[-1])
         self._movements.extend(self.subscriptions.count)
-        if self._store.entries + len(added) > 2 * max(self._store.built, self.settings.leaf):
+        if self._store.has_doubled(len(added)):
             self.rebuild()
         else:
             self._look_after(self._store.insert(self.subscriptions.columns, added))
 
+    def remove(self, rows: Int64) -> None:
+        fresh = rows[self.subscriptions.validity.hidden[rows] == 0]
+        super().remove(np.unique(fresh))
+
     def _removed(self, rows: Int64) -> None:
         if not self._is_mapped:
-            alternatives = self._alternatives_of(np.unique(rows))
+            alternatives = self._alternatives_of(rows)
             self._look_after(self._store.remove(self.subscriptions.columns, alternatives))
 
     def rebuild(self) -> None:
@@ -187,6 +192,9 @@ class ApTree(Structure):
         """Split, collapse or rebuild what changes have made too large, small or different."""
         self._view = None
         store = self._store
+        if ROOT in dirty:
+            self.rebuild()  # with a region and an order of keywords of its own
+            return
         for node in dirty:
             if store.is_dirty(node):
                 store.unmark([node])
@@ -245,12 +253,7 @@ class ApTree(Structure):
     def check(self) -> None:
         super().check()
         live = np.flatnonzero(self.subscriptions.validity.hidden == 0)
-        check_tree(
-            self._store,
-            self.subscriptions.columns,
-            self._alternatives_of(live),
-            exact=not self._is_mapped,
-        )
+        check_tree(self._store, self.subscriptions.columns, self._alternatives_of(live))
         if self._lists is not None:
             check_messages(self._lists, self._store, self.live)
 

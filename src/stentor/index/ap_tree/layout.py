@@ -23,8 +23,9 @@ Float32 = npt.NDArray[np.float32]
 KIND, START, SIZE, ROOM, X, Y, LINES, OFFSET = range(8)
 PARENT, PLACE, FLAGS, COUNT, DEPTH, LIST_START, LIST_SIZE, LIST_ROOM = range(8, 16)
 FIELDS: Final = 16
-#: Of a leaf: beyond how many entries it is tried to be split.
+#: Of a leaf: beyond how many entries it is tried to be split, and how many moved since it was.
 LIMIT: Final = X
+MOVED: Final = Y
 
 FREE, LEAF, KEYWORDS, SPACE = -1, 0, 1, 2
 NOTHING: Final = -1
@@ -38,8 +39,9 @@ MOST_DEPTH: Final = 40
 
 # Counters.
 NODES, FREE_NODES, PLACES, GRID_LINES, SLOTS, LISTED, COPIES, TERMS_KNOWN, WASTED = range(9)
-SLOT_CLASSES, LIST_CLASSES = 9, 41  # heads of the free blocks of 2^i slots or list places
-COUNTERS: Final = 73
+OUTSIDE: Final = 9  # entries that were filed beyond the root's region since it was built
+SLOT_CLASSES, LIST_CLASSES = 10, 42  # heads of the free blocks of 2^i slots or list places
+COUNTERS: Final = 74
 
 #: The rank of a term that no subscription has asked for yet: beyond all others.
 BEYOND: Final = np.int32(2**31 - 1)

@@ -27,10 +27,11 @@ from stentor.index.ap_tree.planting import by_keywords, by_space
 from stentor.index.ap_tree.pools import with_room
 from stentor.index.ap_tree.probing import probe_messages
 from stentor.index.ap_tree.store import TreeStore
-from stentor.index.ap_tree.visiting import path_for, points_of
+from stentor.index.ap_tree.visiting import path_of, points_of
+from stentor.index.ap_tree.vocabulary import most_keywords
 from stentor.index.growing import GrowingArray
 from stentor.index.table import EventTable
-from stentor.index.verify.scratch import scratch_for
+from stentor.index.verify.scratch import Widest, scratch_for, widest_of
 
 #: Messages that are gone stay in the lists until they are so many, and more than those that live.
 MOST_FORGOTTEN = 4096
@@ -50,6 +51,8 @@ class MessageLists:
         self._own: Tree | None = None
         self._point = GrowingArray(np.float64)
         self._forgotten = 0
+        self._widest = Widest()  # of all messages, so that none has to be looked at again
+        self._keywords = 0
         if kept_in != "tree":
             region = store.tree.region[:4]
             make = by_keywords if kept_in == "keywords" else by_space
@@ -85,6 +88,8 @@ class MessageLists:
         fresh = events_between(live.columns, first, None)
         points = points_of(fresh, self._store.place).reshape(-1)
         self._point.extend(points, len(points))
+        self._widest = self._widest.joined(widest_of(fresh))
+        self._keywords = max(self._keywords, most_keywords(fresh))
         self.file(live, np.arange(first, live.count, dtype=np.int32))
 
     def file(self, live: EventTable, messages: Int32, node: int = ROOT) -> None:
@@ -92,7 +97,7 @@ class MessageLists:
         messages = read_only(messages[live.hidden[messages] == 0])
         if not len(messages):
             return
-        path, vocabulary = path_for(live.columns), self._store.keywords.view
+        path, vocabulary = path_of(self._keywords), self._store.keywords.view
         place = np.empty(4 * self._store.settings.duplicates + 256, np.int32)
         done = 0
         while True:
@@ -154,8 +159,17 @@ class MessageLists:
                 messages,
             )
         rows, messages = unique_pairs(rows[:found], messages[:found])
-        is_wanted = answers(columns, rows, live, messages)
+        is_wanted = self.answers(columns, rows, live, messages)
         return by_row(rows[is_wanted], messages[is_wanted], subscription_count(columns))
+
+    def answers(
+        self, columns: SubscriptionColumns, rows: Int64, live: EventTable, messages: Int64
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Whether each of *rows* of *columns* wants its message; pairs in the order of messages."""
+        answer: UInt8 = np.empty(len(rows), np.uint8)
+        scratch = scratch_for(live.columns, self._widest)
+        wanted(columns, read_only(rows), live.columns, read_only(messages), scratch, answer)
+        return answer.astype(np.bool_)
 
     def forget(self, live: EventTable, count: int) -> None:
         """*count* messages are gone; drop them from the lists where many are."""
@@ -170,22 +184,6 @@ def unique_pairs(rows: Int64, messages: Int64) -> tuple[Int64, Int64]:
     width = 1 + int(rows.max(initial=0))
     keys = np.unique(messages * width + rows)
     return keys % width, keys // width
-
-
-def answers(
-    columns: SubscriptionColumns, rows: Int64, live: EventTable, messages: Int64
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether each of *rows* of *columns* wants its message; pairs in the order of messages."""
-    answer: UInt8 = np.empty(len(rows), np.uint8)
-    wanted(
-        columns,
-        read_only(rows),
-        live.columns,
-        read_only(messages),
-        scratch_for(live.columns),
-        answer,
-    )
-    return answer.astype(np.bool_)
 
 
 def by_row(rows: Int64, messages: Int64, count: int) -> MatchPairs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from stentor._jit import kernel
-from stentor.encoding.columns import EventColumns, Float64, Int32, UInt8, UInt64
+from stentor.encoding.columns import EventColumns, Int32, UInt8
 from stentor.index.ap_tree.descending import make_node
 from stentor.index.ap_tree.layout import (
     FIELDS,
@@ -28,19 +28,6 @@ from stentor.index.ap_tree.layout import (
 from stentor.index.ap_tree.pools import add_listed
 from stentor.index.ap_tree.visiting import Path, arrival, places_of_message, point_of
 from stentor.index.ap_tree.vocabulary import ranks_of_event
-from stentor.index.backwards import NO_FILTERS
-from stentor.index.signature import event_signature
-
-
-@kernel
-def describe_messages(
-    events: EventColumns, first: int, attribute: int, signature: UInt64, point: Float64
-) -> None:
-    """Fill *signature* and *point* for the events from *first* on."""
-    for number in range(len(signature)):
-        event = first + number
-        signature[number] = event_signature(events, event, NO_FILTERS)
-        point_of(events, event, attribute, point[2 * number : 2 * number + 2])
 
 
 @kernel
@@ -140,9 +127,8 @@ def find_places(
 
 
 @kernel
-def forget_hidden(tree: Tree, hidden: UInt8) -> int:
-    """Drop the messages that are *hidden* from all lists; how many places are still used."""
-    used = 0
+def forget_hidden(tree: Tree, hidden: UInt8) -> None:
+    """Drop the messages that are *hidden* from all lists."""
     for node in range(tree.counter[NODES]):
         fields = tree.node[node * FIELDS : (node + 1) * FIELDS]
         if fields[KIND] == FREE:
@@ -154,5 +140,3 @@ def forget_hidden(tree: Tree, hidden: UInt8) -> int:
                 tree.listed[start + kept] = message
                 kept += 1
         fields[LIST_SIZE] = kept
-        used += kept
-    return used

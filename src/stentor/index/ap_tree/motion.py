@@ -30,6 +30,7 @@ class Movements:
 
     def __init__(self) -> None:
         self._step = GrowingArray(np.float64)  # x, y by row
+        self._has_moved = GrowingArray(np.uint8)  # by row
         self._moves = 0
         self._movers = 0
         self._messages = 0
@@ -38,6 +39,7 @@ class Movements:
         """There are so many *rows* now."""
         if self._moves and 2 * rows > len(self._step):
             self._step.extend(0, 2 * rows - len(self._step))
+            self._has_moved.extend(0, rows - len(self._has_moved))
 
     def seen(self, messages: int) -> None:
         """So many *messages* were matched."""
@@ -48,10 +50,10 @@ class Movements:
         self._moves += len(rows)
         if len(rows):
             self.extend(int(rows.max()) + 1)
-            step = self._step.writable.reshape(-1, 2)
-            self._movers += int(np.count_nonzero(~step[rows].any(axis=1)))
-            gone = np.nan_to_num(after - before).reshape(-1, 2)
-            step[rows] = gone
+            self._movers += int(np.count_nonzero(self._has_moved.view[rows] == 0))
+            self._has_moved.writable[rows] = 1
+            step = np.nan_to_num(after - before).reshape(-1, 2)
+            self._step.writable.reshape(-1, 2)[rows] = step
 
     def motion(self, alternative_start: Int64) -> Motion | None:
         """What is known of it all; None where nobody moves."""

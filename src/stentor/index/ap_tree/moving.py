@@ -37,6 +37,7 @@ from stentor.index.ap_tree.filing import (
     Way,
     count_up,
     has_room,
+    is_outside,
     mark_dirty,
     places_of_entry,
     slot_in,
@@ -47,7 +48,9 @@ from stentor.index.ap_tree.layout import (
     LIMIT,
     LIST_SIZE,
     LIST_START,
+    MOVED,
     NOTHING,
+    OUTSIDE,
     PARENT,
     ROOT,
     SIZE,
@@ -146,8 +149,8 @@ def is_inside(
 ) -> bool:
     """Whether the region of *node* is in all circles around the subscriber, before and after.
 
-    A circle that holds the corners of a box holds all of it, if it is no half of the globe. A
-    region at the rim of the tree's has no end there: messages may be further out.
+    A circle that holds the corners of a box holds all of it, if the box is on its centre's side of
+    the globe. A region at the rim of the tree's has no end there: messages may be further out.
     """
     region = tree.region[4 * node : 4 * node + 4]
     for side in range(4):
@@ -157,14 +160,25 @@ def is_inside(
         kind = old.kind[predicate]
         if kind & KIND_MASK != HERE:
             continue
-        is_elsewhere = old.attribute[predicate] != attribute
-        if is_elsewhere or kind & NEGATED or region[2] - region[0] > 90.0:
+        if old.attribute[predicate] != attribute or kind & NEGATED:
+            return False
+        if not (is_beside(old, predicate, region) and is_beside(new, predicate, region)):
             return False
         for corner in range(4):
             x, y = region[corner & 2], region[1 + 2 * (corner & 1)]
             if not in_region(old, predicate, x, y) or not in_region(new, predicate, x, y):
                 return False
     return True
+
+
+@kernel_inline
+def is_beside(columns: SubscriptionColumns, predicate: int, region: Float64) -> bool:
+    """Whether all of *region* is within 90 degrees of longitude from the centre of a circle.
+
+    Beyond a pole, the point of a parallel that is farthest from the centre is not at its ends.
+    """
+    centre = columns.pair_low[columns.operand_start[predicate] + 2]
+    return bool(abs(region[0] - centre) <= 90.0 and abs(region[2] - centre) <= 90.0)
 
 
 @kernel_part
@@ -227,6 +241,7 @@ def file_moved(
             if is_among(way.place, reached, place):
                 for side in range(4):
                     tree.box[4 * slot + side] = now[side]
+                try_again(tree, leaf, policy, way.dirty, used)
             else:
                 drop_slot(tree, leaf, slot)
                 tree.counter[COPIES] -= 1
@@ -244,8 +259,19 @@ def file_moved(
             fields = tree.node[leaf * FIELDS : (leaf + 1) * FIELDS]
             if fields[SIZE] > max(policy.leaf, fields[LIMIT]):
                 mark_dirty(tree, leaf, way.dirty, used)
+            try_again(tree, leaf, policy, way.dirty, used)
             count_up(tree, leaf, 1, policy, total, way.dirty, used)
+        tree.counter[OUTSIDE] += is_outside(tree, now)
     return len(filed)
+
+
+@kernel_inline
+def try_again(tree: Tree, leaf: int, policy: Policy, dirty: Int32, used: Int64) -> None:
+    """Let a leaf that could not be split be tried again when as many entries as it has moved."""
+    fields = tree.node[leaf * FIELDS : (leaf + 1) * FIELDS]
+    fields[MOVED] += 1
+    if fields[SIZE] > policy.leaf and fields[MOVED] > fields[SIZE]:
+        mark_dirty(tree, leaf, dirty, used)
 
 
 @kernel_inline

@@ -48,9 +48,9 @@ class Work(NamedTuple):
     other: Int32  # (entries,) scratch of the sort
     weight: Float64  # (keywords + 1,) cumulated
     likely: Float64  # (keywords + 1,)
-    cut: Int32  # (fan-out + 2,) first keyword of each cut
-    tally: Int64  # (fan-out + 3,)
-    line: Float64  # (fan-out + 2,)
+    cut: Int32  # (fan-out + 4,) first keyword of each cut
+    tally: Int64  # (fan-out + 4,) and no less than DIGITS
+    line: Float64  # (2 × fan-out,) of the columns, then of the rows
     expected: Float64  # (2,) entries in the cell of a message, and in the dummy
     edge: Float64  # (8 × SAMPLE,) lows, highs, points along x and y; x and y of messages
     best: Float64  # scratch of Algorithm 2
@@ -96,6 +96,7 @@ def partition_keywords(
 
     *shape* gets the number of cuts and of keywords; work.cut, work.rank say where the cuts are.
     """
+    shape[0] = shape[1] = 0
     count = 0
     for entry in segment:
         key = next_key(entries, entry, offset)
@@ -161,6 +162,7 @@ def partition_space(
     *shape* gets the numbers of columns and rows, and how many copies are made of a thousand
     entries; work.line has the lines, columns first.
     """
+    shape[0] = shape[1] = shape[2] = 0
     count = len(segment)
     stride = (count + SAMPLE - 1) // SAMPLE
     seen_x = work.edge[6 * SAMPLE : 7 * SAMPLE]

@@ -21,6 +21,7 @@ from stentor.index.ap_tree.layout import (
     FREE_NODES,
     GRID_LINES,
     KIND,
+    LEAF,
     LIST_CLASSES,
     LIST_ROOM,
     LIST_SIZE,
@@ -83,7 +84,7 @@ def empty_tree() -> Tree:
 
 
 def with_room(tree: Tree, needed: dict[int, int]) -> Tree:
-    """*tree* with room for *needed* more things of each counter; grown arrays at least double."""
+    """*tree* with room for *needed* more things of each counter; grown arrays by half at least."""
     grown = {}
     for name, counter in _COUNTER.items():
         array, width = getattr(tree, name), _WIDTH.get(name, 1)
@@ -133,7 +134,7 @@ def new_node(tree: Tree) -> int:
 def free_node(tree: Tree, node: int) -> None:
     """Give *node* and its blocks back."""
     fields = tree.node[node * FIELDS : (node + 1) * FIELDS]
-    if fields[KIND] == 0:
+    if fields[KIND] == LEAF:
         free_block(tree.counter, SLOT_CLASSES, tree.alternative, fields[START], fields[ROOM])
     free_block(tree.counter, LIST_CLASSES, tree.listed, fields[LIST_START], fields[LIST_ROOM])
     fields[KIND] = FREE

@@ -49,6 +49,7 @@ from stentor.index.ap_tree.layout import (
     GRID_LINES,
     KIND,
     NODES,
+    OUTSIDE,
     PLACES,
     ROOT,
     SLOTS,
@@ -108,7 +109,8 @@ class TreeStore:
         self.keywords = Keywords(self.tree.counter)
         self.entries = 0
         self.built = 0  # entries when all was built
-        self.rebuilt = 0  # nodes that were built anew since
+        self.built_keywords = 0
+        self.rebuilt = 0  # how often something was built anew
         self._messages_x = self._messages_y = np.zeros(0)
         self._work: Work | None = None
         self._way, self._other = way_for(self.tree), way_for(self.tree)
@@ -146,6 +148,7 @@ class TreeStore:
         )
         store.keywords.rebase(store.tree.counter)
         store.entries = store.built = len(entries.alternative)
+        store.built_keywords = store.keywords.count
         if history is not None and store.place >= 0:
             store._messages_x, store._messages_y = _sample_of_places(history, store.place)
         store._construct(ROOT, entries, motion)
@@ -342,12 +345,25 @@ class TreeStore:
         for node in nodes:
             self.tree.node[node * FIELDS + FLAGS] &= ~DIRTY
 
+    def has_doubled(self, added: int = 0) -> bool:
+        """Whether there are, with *added* ones, twice as many entries as when all was built."""
+        return self.entries + added > 2 * max(self.built, self.policy.leaf)
+
     @property
     def is_worn(self) -> bool:
-        """Whether more places are wasted than used, or entries have doubled since it was built."""
+        """Whether it is time to build all anew.
+
+        More places or slots are wasted than used, keywords have doubled, or many entries are
+        beyond the region that the root was built for.
+        """
         counter = self.tree.counter
-        wasted = counter[WASTED] > 1024 and 2 * counter[WASTED] > counter[PLACES]
-        return bool(wasted or self.entries > 2 * max(self.built, self.policy.leaf))
+        return bool(
+            self.has_doubled()
+            or counter[WASTED] > max(1024, counter[PLACES] // 2)
+            or counter[SLOTS] > max(4096, 4 * counter[COPIES])
+            or self.keywords.count > 2 * max(1024, self.built_keywords)
+            or counter[OUTSIDE] > max(self.policy.leaf, self.entries // 5)
+        )
 
     @property
     def nbytes(self) -> int:

@@ -51,7 +51,11 @@ class Path(NamedTuple):
 
 def path_for(events: EventColumns) -> Path:
     """Scratch that each of *events* fits into."""
-    keywords = most_keywords(events)
+    return path_of(most_keywords(events))
+
+
+def path_of(keywords: int) -> Path:
+    """Scratch for messages of so many *keywords*."""
     depth = (MOST_DEPTH + 1) * (keywords + 2)
     return Path(
         rank=np.empty(keywords, np.int32),

@@ -6,21 +6,12 @@ import numpy as np
 
 from stentor._jit import kernel_inline
 from stentor.encoding.columns import UInt64
+from stentor.index.bit_places import NO_BITS
 from stentor.index.scan.layout import WORDS
 
 Words = tuple[
     np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64
 ]
-
-NO_BITS = np.uint64(0)
-
-_ONE = np.uint64(1)
-_TOP_SIX = np.uint64(58)
-_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-#: The place of a single bit, by the top six bits of its product with the de Bruijn number.
-_PLACE_OF = np.array(
-    sorted(range(64), key=lambda place: (int(_DE_BRUIJN) << place & (1 << 64) - 1) >> 58)
-)
 
 
 @kernel_inline
@@ -82,15 +73,3 @@ def keep_signed(words: UInt64, signature: UInt64, lacking: np.uint64) -> None:
             fits = signature[64 * word + place] & lacking == NO_BITS
             signed |= np.uint64(fits) << np.uint64(place)
         words[word] &= signed
-
-
-@kernel_inline
-def lowest_bit(bits: np.uint64) -> np.uint64:
-    """The lowest set bit of *bits*, by itself."""
-    return bits & (~bits + _ONE)
-
-
-@kernel_inline
-def place_of(bit: np.uint64) -> int:
-    """The place, 0 … 63, of a single *bit*."""
-    return int(_PLACE_OF[np.int64((bit * _DE_BRUIJN) >> _TOP_SIX)])

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from stentor._jit import kernel
 from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns, UInt64
+from stentor.index.bit_places import NO_BITS, lowest_bit, place_of
 from stentor.index.scan.bits import (
-    NO_BITS,
     both,
     either,
     is_empty,
     keep_signed,
-    lowest_bit,
-    place_of,
     store,
     words_of,
 )

@@ -32,6 +32,9 @@ from stentor.index.verify.text import (
     is_like,
     is_one_of,
 )
+from stentor.model.scoring import combined
+
+combine = kernel_inline(combined)
 
 #: Stands for a predicate where there is none: every predicate of an alternative holds.
 ALL_HOLD = -1
@@ -60,11 +63,13 @@ def subscription_matches(columns: SubscriptionColumns, row: int, scratch: EventS
 
 
 @kernel_inline
-def subscription_score(columns: SubscriptionColumns, row: int, scratch: EventScratch) -> float:
+def subscription_score(
+    columns: SubscriptionColumns, row: int, scratch: EventScratch, scoring: int
+) -> float:
     """The best score among the alternatives of *row* that hold; −∞ where none does."""
     best = -math.inf
     for alternative in range(columns.alternative_start[row], columns.alternative_start[row + 1]):
-        score = alternative_score(columns, alternative, scratch)
+        score = alternative_score(columns, alternative, scratch, scoring)
         if score > best and alternative_holds(columns, alternative, scratch):
             best = score
     return best
@@ -72,14 +77,15 @@ def subscription_score(columns: SubscriptionColumns, row: int, scratch: EventScr
 
 @kernel_inline
 def alternative_score(
-    columns: SubscriptionColumns, alternative: int, scratch: EventScratch
+    columns: SubscriptionColumns, alternative: int, scratch: EventScratch, scoring: int
 ) -> float:
-    """Weights times the event's weights, added up in the order of the predicates."""
+    """Weights times the event's weights, put together in the order of the predicates."""
     score = 0.0
     for predicate in range(
         columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
     ):
-        score += columns.weight[predicate] * weight_of(scratch, columns.attribute[predicate])
+        weight = columns.weight[predicate] * weight_of(scratch, columns.attribute[predicate])
+        score = combine(scoring, score, weight)
     return score
 
 

@@ -15,12 +15,18 @@ from stentor.encoding.columns import (
 from stentor.encoding.readonly import all_read_only
 from stentor.index.verify.alternatives import subscription_score
 from stentor.index.verify.scratch import EventScratch, scatter, scratch_for
+from stentor.model import Scoring
 
 
-def scores_of(columns: SubscriptionColumns, events: EventColumns, pairs: MatchPairs) -> Float64:
+def scores_of(
+    columns: SubscriptionColumns,
+    events: EventColumns,
+    pairs: MatchPairs,
+    scoring: Scoring = Scoring.SUM,
+) -> Float64:
     """The score of each of *pairs*, which must match (−∞ where one does not)."""
     scores = np.empty(len(pairs.rows))
-    score_pairs(columns, events, all_read_only(pairs), scratch_for(events), scores)
+    score_pairs(columns, events, all_read_only(pairs), scratch_for(events), int(scoring), scores)
     return scores
 
 
@@ -47,6 +53,7 @@ def score_pairs(
     events: EventColumns,
     pairs: MatchPairs,
     scratch: EventScratch,
+    scoring: int,
     scores: Float64,
 ) -> None:
     """Fill *scores*: for each of *pairs* the best alternative that holds."""
@@ -55,4 +62,4 @@ def score_pairs(
         if start < stop:
             scatter(events, event, scratch)
         for place in range(start, stop):
-            scores[place] = subscription_score(columns, pairs.rows[place], scratch)
+            scores[place] = subscription_score(columns, pairs.rows[place], scratch, scoring)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from stentor.encoding.columns import EventColumns, ScoredPairs
 from stentor.engine.core import match
+from stentor.engine.ranking import Best
 from stentor.engine.state import State
 from stentor.pipeline.commit.manifests import TableFile
 from stentor.pipeline.tables.files import moments, write_file
@@ -21,7 +22,7 @@ FILE_ROWS = 4_000_000
 
 def matched(state: State, events: EventColumns, ids: Any, top: int | None) -> Any:
     """The deliveries of *events*, whose *ids* are an Arrow array, as rows of the table."""
-    pairs = match(state, events, top, 1)
+    pairs = match(state, events, None if top is None else Best(top), 1)
     place = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
     count = len(place)
     if isinstance(pairs, ScoredPairs):
