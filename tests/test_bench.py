@@ -21,6 +21,7 @@ from stentor.bench import (
     brokers,
     covering,
     encoding,
+    mics,
     mo_tree,
     scan,
     spark,
@@ -194,6 +195,7 @@ def test_every_subject_can_be_imported():
         "ap-tree": ap_tree.tables,
         "be-star-tree": be_star_tree.tables,
         "covering": covering.tables,
+        "mics": mics.tables,
         "mo-tree": mo_tree.tables,
         "brokers": brokers.tables,
         "spark": spark.tables,
@@ -212,6 +214,21 @@ def test_the_scan_subject_compares_both_workloads():
         assert one.figures["bytes/subscription"] > 0
         assert one.figures["built/s"] > 0
         assert all(len(row.seconds) == 2 for row in table.rows)
+
+
+def test_the_mics_subject_shows_the_tables_and_figures_of_its_paper():
+    *boxes, uniform, zipf, sizes, projected, index = bench.run("mics", TINY).tables
+    assert len(boxes) == 3
+    for table in boxes:
+        assert [row.figures["ranges"] for row in table.rows] == sorted(
+            row.figures["ranges"] for row in table.rows
+        )
+    for table in (uniform, zipf):
+        assert len(table.rows) == 12
+        assert table.rows[0].figures["stored ranges"] > 0
+    assert len(sizes.rows) == 6
+    assert all(0 <= row.figures["false positives %"] <= 100 for row in projected.rows)
+    assert [row.name for row in index.rows] == ["row scan", "block scan", "mics", "mics paper"]
 
 
 def test_the_mo_tree_subject_prints_the_scans_first_and_all_rows_agree(monkeypatch):

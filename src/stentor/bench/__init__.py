@@ -51,6 +51,10 @@ SUBJECTS: Final = {
         "relation graphs over k-d tree, Z-curve and scans; a million subscriptions reduced",
         "stentor.bench.covering",
     ),
+    "mics": Subject(
+        "MICS: boxes to ranges, the merged table, projection; the index beside both scans",
+        "stentor.bench.mics",
+    ),
     "mo-tree": Subject(
         "the MO-Tree: event and subscription matching, maintenance, beside both scans",
         "stentor.bench.mo_tree",

@@ -31,6 +31,7 @@ _STRUCTURES = {
     "mo_tree": ("stentor.index.mo_tree", "MoTree"),
     "ap_tree": ("stentor.index.ap_tree", "ApTree"),
     "be_star_tree": ("stentor.index.be_star_tree", "BEStarTree"),
+    "mics": ("stentor.index.mics", "Mics"),
 }
 
 #: What turns the name of a structure into that of its layered form.

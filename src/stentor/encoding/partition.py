@@ -1,0 +1,150 @@
+"""Values to cells: how each dimension of a content space is cut, and what its curve numbers.
+
+    null │ 1 │ 2 │ 3 │ … │ 2^bits − 1       coordinate 0 is for events that have no value there
+
+Cells are equally wide, or, where publications are expected to gather, finer there (section 6.3). A
+value outside the domain is in the first or the last cell. With the partition a client can turn its
+subscriptions and publications into numbers (section 6.1).
+
+Paper: MICS, sections 3.2, 3.3 and 6.3. The null coordinate is ours: the paper's publications have
+all attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from stentor.encoding.columns import Float64, UInt8, UInt64
+from stentor.encoding.hilbert import HilbertCurve, Ranges
+from stentor.errors import SettingsError
+
+#: Finer cells than this cannot be told apart in double precision, or take gigabytes of edges.
+MOST_EQUAL_BITS: Final = 32
+MOST_VARIABLE_BITS: Final = 16
+#: The coordinate of what has no value.
+NULL: Final = 0
+# What a subscription says of a dimension: nothing, a value between bounds, no value.
+ANYTHING, NEEDED, UNWANTED = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The cells of some dimensions; make one with `equal` or `from_sample`.
+
+    >>> cells = Partition.equal([0, 0], [70, 70], bits=3)
+    >>> cells.coordinates(np.array([[0.0, 69.9], [np.nan, 1000.0]])).tolist()
+    [[1, 7], [0, 7]]
+    """
+
+    bits: int
+    low: Float64  # (dimensions,) of equal cells the domain
+    high: Float64  # (dimensions,)
+    edges: tuple[Float64, ...] = ()  # of variable cells: where each but the first begins
+    curve: HilbertCurve = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "curve", HilbertCurve(len(self.low), self.bits))
+        most = MOST_VARIABLE_BITS if self.edges else MOST_EQUAL_BITS
+        if not 2 <= self.bits <= most:
+            raise SettingsError(f"cells of {self.bits} bits; expected 2 to {most}")
+        if not (self.low < self.high).all():
+            raise SettingsError("a dimension's domain is empty; expected low < high")
+
+    @classmethod
+    def equal(cls, low: npt.ArrayLike, high: npt.ArrayLike, bits: int) -> Self:
+        """Cells of equal width between *low* and *high* of each dimension."""
+        return cls(bits, np.array(low, np.float64), np.array(high, np.float64))
+
+    @classmethod
+    def from_sample(cls, samples: Sequence[Float64], bits: int) -> Self:
+        """Cells that hold equally many of the values of each dimension in *samples*."""
+        shares = np.linspace(0.0, 1.0, 1 << bits)[1:-1]
+        low, high, edges = [], [], []
+        for sample in samples:
+            finite = sample[np.isfinite(sample)]
+            if not len(finite):
+                raise SettingsError("a dimension has no value in the sample; take equal cells")
+            edges.append(np.quantile(finite, shares, method="inverted_cdf"))
+            low.append(float(finite.min()))
+            high.append(max(float(finite.max()), float(np.nextafter(low[-1], np.inf))))
+        return cls(bits, np.array(low), np.array(high), tuple(edges))
+
+    def coordinates(self, values: Float64) -> UInt64:
+        """The cell (n × dimensions) of *values*; of NaN the null coordinate.
+
+        Ascending in each value. Cost: O(1) for an equal cell, O(bits) for a variable one.
+        """
+        cells = np.zeros(values.shape, np.uint64)
+        for dimension in range(values.shape[1]):
+            column = values[:, dimension]
+            is_there = ~np.isnan(column)
+            cells[is_there, dimension] = 1 + self._steps(dimension, column[is_there])
+        return cells
+
+    def numbers(self, values: Float64) -> UInt64:
+        """The number of each publication (n × dimensions; NaN where it has no value)."""
+        return self.curve.numbers(self.coordinates(values))
+
+    def boxes(self, low: Float64, high: Float64, need: UInt8) -> tuple[UInt64, UInt64]:
+        """The cells from … to that subscriptions between *low* and *high* touch (n × dimensions).
+
+        *need* says of each whether the bounds count, anything goes, or no value is wanted.
+        """
+        first = np.where(need == NEEDED, self.coordinates(low), np.uint64(NULL))
+        last = np.where(need == NEEDED, self.coordinates(high), np.uint64(self.curve.last))
+        last[need == UNWANTED] = NULL
+        return first, last
+
+    def ranges(self, low: Float64, high: Float64, need: UInt8 | None = None) -> Ranges:
+        """The ranges of subscriptions between *low* and *high*, augmented to whole cells."""
+        needed = np.full(low.shape, NEEDED, np.uint8) if need is None else need
+        return self.curve.ranges(*self.boxes(low, high, needed))
+
+    def _steps(self, dimension: int, values: Float64) -> npt.NDArray[np.int64]:
+        if self.edges:
+            return np.searchsorted(self.edges[dimension], values, side="right")
+        position = positions(values, self.low[dimension], self.high[dimension])
+        return np.minimum((position * self.curve.last).astype(np.int64), self.curve.last - 1)
+
+
+def positions(values: Float64, low: float, high: float) -> Float64:
+    """Where *values* are between *low* and *high*, from 0 to 1; those outside are at an end."""
+    with np.errstate(over="ignore"):
+        share = 1.0 if np.isfinite(np.float64(high) - low) else 0.5  # too wide to have a width
+    low, high = low * share, high * share
+    at: Float64 = (np.clip(values * share, low, high) - low) / (high - low)
+    return at
+
+
+def estimated_ranges(low: UInt64, high: UInt64, last: int) -> Float64:
+    """About how many ranges each box of cells has (Equation 3); at least 1.
+
+    Sides at an end of the space break no range, so they are not counted.
+    """
+    extents = high.astype(np.float64) - low + 1.0
+    inner = ((low > 0).astype(np.float64) + (high < last)) / 2.0
+    product = np.prod(extents, axis=1, keepdims=True)
+    estimated: Float64 = (inner * product / extents).sum(axis=1) / low.shape[1]
+    return np.maximum(1.0, estimated)
+
+
+def coarsened(low: UInt64, high: UInt64, curve: HilbertCurve, most: float) -> tuple[UInt64, UInt64]:
+    """Boxes that hold *low* … *high* and are made of cells so large that *most* ranges suffice.
+
+    As Equation 3 estimates it; each box by itself, the cells doubled until that holds.
+    """
+    low, high = low.copy(), high.copy()
+    for level in range(1, curve.bits + 1):
+        side = np.uint64(level - 1)
+        large = estimated_ranges(low >> side, high >> side, curve.last >> level - 1) > most
+        if not large.any():
+            break
+        below = np.uint64((1 << level) - 1)
+        low[large] &= ~below
+        high[large] |= below
+    return low, high

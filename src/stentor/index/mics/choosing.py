@@ -1,0 +1,157 @@
+"""Which dimensions are indexed: greedily, those that are most selective (section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from stentor.encoding.columns import (
+    BOX,
+    NEGATED,
+    EventColumns,
+    Float64,
+    Int32,
+    Int64,
+    SubscriptionColumns,
+)
+from stentor.encoding.partition import Partition, coarsened, positions
+from stentor.encoding.ragged import children
+from stentor.encoding.readonly import all_read_only
+from stentor.index.mics.bounds import VALUE, Dimensions, X, Y, bounds_of_alternatives
+from stentor.index.mics.settings import VARIABLE, Settings
+
+#: About how many alternatives are looked at.
+SAMPLE: Final = 1 << 13
+#: How many of them are turned into boxes for each number of dimensions.
+FEWER: Final = 1 << 10
+#: An attribute that rules out less than this share of the alternatives is not worth a dimension.
+LEAST_USE: Final = 0.02
+#: The share of ends at either side that may lie outside the domain: far ones would stretch it.
+OUTSIDE: Final = 0.005
+
+_AXES: Final = {VALUE: "value", X: "x", Y: "y"}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An attribute, or a coordinate of a place, with what speaks for it."""
+
+    attribute: int
+    axis: int
+    low: float  # its domain
+    high: float
+    selectivity: float  # the share of alternatives × domain that is ruled out
+    ends: Float64  # where intervals begin and end, or what values events have
+
+    def explained(self) -> dict[str, Any]:
+        """What `stats` says of it."""
+        return {
+            "attribute": self.attribute,
+            "axis": _AXES[self.axis],
+            "low": self.low,
+            "high": self.high,
+            "selectivity": self.selectivity,
+        }
+
+
+def choose_dimensions(
+    columns: SubscriptionColumns,
+    alternatives: Int64,
+    history: EventColumns | None,
+    settings: Settings,
+) -> list[Candidate]:
+    """The most selective dimensions for *alternatives*, the best first; by a sample.
+
+    So many that the boxes, made of cells so large that their ranges remain few, are smallest.
+    """
+    sample = alternatives[:: max(1, len(alternatives) // SAMPLE)]
+    predicates, _ = children(columns.predicate_start, sample)
+    found = [_candidate(use, len(sample), history) for use in _uses(columns, predicates)]
+    found = [one for one in found if one.selectivity >= LEAST_USE]
+    found.sort(key=lambda one: (-one.selectivity, one.attribute, one.axis))
+    volumes = [
+        _mean_volume(columns, sample[:FEWER], found[:kept], settings)
+        for kept in range(1, min(len(found), settings.dimensions) + 1)
+    ]
+    return found[: int(np.argmin(volumes)) + 1] if found else []
+
+
+def partition_of(candidates: list[Candidate], settings: Settings) -> Partition:
+    """The cells of *candidates*; at least one."""
+    if settings.cells == VARIABLE:
+        return Partition.from_sample([one.ends for one in candidates], settings.bits)
+    low, high = [one.low for one in candidates], [one.high for one in candidates]
+    return Partition.equal(low, high, settings.bits)
+
+
+def dimensions_of(candidates: list[Candidate]) -> Dimensions:
+    """*candidates* as kernels take them."""
+    return all_read_only(
+        Dimensions(
+            attribute=np.array([one.attribute for one in candidates], np.int32),
+            axis=np.array([one.axis for one in candidates], np.uint8),
+        )
+    )
+
+
+def _mean_volume(
+    columns: SubscriptionColumns, sample: Int64, kept: list[Candidate], settings: Settings
+) -> float:
+    """The share of the space that an alternative takes where the dimensions are *kept*."""
+    partition = partition_of(kept, settings)
+    bounds = bounds_of_alternatives(columns, sample, dimensions_of(kept))
+    low, high = coarsened(*partition.boxes(*bounds), partition.curve, settings.ranges)
+    sides = (high.astype(np.float64) - low + 1.0) / (partition.curve.last + 1)
+    return float(np.prod(sides, axis=1).mean())
+
+
+_Use = tuple[int, int, Float64, Float64]
+
+
+def _uses(columns: SubscriptionColumns, predicates: Int64) -> Iterator[_Use]:
+    """Attribute, axis, lows and highs of whatever *predicates* bound."""
+    predicates = predicates[columns.kind[predicates] < NEGATED]
+    is_place = columns.kind[predicates] >= BOX
+    values, places = predicates[~is_place], predicates[is_place]
+    yield from _by_attribute(
+        columns.attribute[values], VALUE, columns.low[values], columns.high[values]
+    )
+    first = columns.operand_start[places]
+    for axis, pair in ((X, first), (Y, first + 1)):
+        low, high = columns.pair_low[pair], columns.pair_high[pair]
+        yield from _by_attribute(columns.attribute[places], axis, low, high)
+
+
+def _by_attribute(attribute: Int32, axis: int, low: Float64, high: Float64) -> Iterator[_Use]:
+    bounded = (np.isfinite(low) | np.isfinite(high)) & (low <= high)
+    attribute, low, high = attribute[bounded], low[bounded], high[bounded]
+    for code in np.unique(attribute).tolist():
+        rows = attribute == code
+        yield code, axis, low[rows], high[rows]
+
+
+def _candidate(use: _Use, items: int, history: EventColumns | None) -> Candidate:
+    attribute, axis, low, high = use
+    ends = np.concatenate([low, high])
+    if history is not None:
+        of = history.attribute == attribute
+        values = (history.high if axis == Y else history.low)[of]
+        if np.isfinite(values).any():
+            ends = values
+    least, most = _domain(np.concatenate([low, high]))
+    width = positions(high, least, most) - positions(low, least, most)
+    return Candidate(attribute, axis, least, most, float((1.0 - width).sum() / items), ends)
+
+
+def _domain(ends: Float64) -> tuple[float, float]:
+    """Where most of *ends* are."""
+    finite = ends[np.isfinite(ends)]
+    low, high = np.quantile(finite, [OUTSIDE, 1.0 - OUTSIDE], method="inverted_cdf").tolist()
+    if low == high:
+        low, high = float(finite.min()), float(finite.max())
+    if low == high:
+        return (low, low + max(1.0, abs(low))) if low < 0.0 else (low - max(1.0, low), high)
+    return low, high

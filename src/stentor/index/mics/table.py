@@ -1,0 +1,196 @@
+"""The table of one listener: what it must be told of the subscriptions that are for it.
+
+A broker has one for each link. Ranges route: the listener is told ranges, under the subscription's
+id, and sends back every publication whose number is in one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from stentor.encoding.columns import Int64, UInt8
+from stentor.encoding.hilbert import Ranges
+from stentor.errors import SettingsError
+from stentor.index.mics.algorithms import PASSIVE, TOLD, covered_ranges
+from stentor.index.mics.check import check_store, listed, pairs
+from stentor.index.mics.store import RangeStore
+
+Id = TypeVar("Id", bound=Hashable)
+Pairs = list[tuple[int, int]]
+
+
+class Covered(StrEnum):
+    """How much of a subscription the others cover."""
+
+    NOT = "not"
+    PARTLY = "partly"
+    TOTALLY = "totally"
+
+
+class Withdrawal(NamedTuple, Generic[Id]):
+    """What an unsubscription changes: first tell what is promoted, then withdraw."""
+
+    promoted: Mapping[Id, Pairs]  # ranges of others that must be told now
+    withdrawn: Pairs  # what was told of the one that leaves
+
+
+class RangeTable(Generic[Id]):
+    """Subscriptions as ranges, merged; what has to be told of them.
+
+    *gap* numbers between two ranges are filled when they are merged: 0 is perfect merging. A filled
+    gap is told as a part of the range that came last, so that the listener needs no gap of its own.
+
+    >>> table = RangeTable()
+    >>> table.subscribe("ana", [(32, 35), (45, 46), (50, 55)])
+    [(32, 35), (45, 46), (50, 55)]
+    >>> table.subscribe("ben", [(33, 34), (47, 49)])
+    [(47, 49)]
+    >>> table.ranges()
+    [(32, 35), (45, 55)]
+    >>> table.covers(52), table.covers(28)
+    (True, False)
+    >>> table.unsubscribe("ana")
+    Withdrawal(promoted={'ben': [(33, 34)]}, withdrawn=[(32, 35), (45, 46), (50, 55)])
+    """
+
+    def __init__(self, gap: int = 0) -> None:
+        if not 0 <= gap < 1 << 63:
+            raise SettingsError(f"gap={gap}; expected 0 (perfect merging) to 2^63 − 1")
+        self._store = RangeStore(gap)
+        self._owners: dict[Id, list[int]] = {}
+        self._id_of: dict[int, Id] = {}
+        self._next = 0
+
+    def subscribe(self, id: Id, ranges: Iterable[tuple[int, int]]) -> Pairs:
+        """Add *ranges* to the subscription *id*; which of them the listener must be told.
+
+        Those that the union of all others covers are kept for later. Called again for the same *id*
+        it adds to what that has. Cost: a look-up for each range (Algorithm 1).
+        """
+        given = np.array(list(ranges), np.uint64).reshape(-1, 2)
+        if (given[:, 0] > given[:, 1]).any():
+            raise SettingsError("a range ends before it begins; expected pairs (low, high)")
+        starts = np.array([0, len(given)])
+        low, high = np.ascontiguousarray(given[:, 0]), np.ascontiguousarray(given[:, 1])
+        return self._subscribed([id], Ranges(starts, low, high))
+
+    def subscribe_all(self, ids: Iterable[Id], ranges: Ranges) -> dict[Id, Pairs]:
+        """Add the ranges of each of *ids*, one after the other; what must be told of each."""
+        ids = list(ids)
+        entries = self._add(ids, ranges)
+        return self._by_id(entries)
+
+    def unsubscribe(self, id: Id) -> Withdrawal[Id]:
+        """Let the subscription *id* go; what to tell before it is withdrawn, and what to withdraw.
+
+        Exactly what is still needed is told: passive ranges that no told one covers any more.
+        Nothing where *id* is not known.
+        """
+        owners = np.array(self._owners.pop(id, []), np.int64)
+        leaving = self._store.entries_of(owners)
+        entries = self._store.entries
+        told = leaving[entries.state[leaving] == TOLD]
+        withdrawn = pairs(entries.told_low[told], entries.told_high[told])
+        promoted = self._store.remove(owners)
+        changed = self._by_id(promoted)
+        for owner in owners.tolist():
+            del self._id_of[owner]
+        return Withdrawal(changed, withdrawn)
+
+    def covers(self, number: int) -> bool:
+        """Whether some subscription's range holds *number* (Algorithm 2)."""
+        return bool(self._store.holds(np.array([number], np.uint64))[0])
+
+    def covers_all(self, numbers: Iterable[int]) -> UInt8:
+        """1 where one of *numbers* is in some range."""
+        return self._store.holds(np.fromiter(numbers, np.uint64))
+
+    def covered(self, ranges: Iterable[tuple[int, int]]) -> Covered:
+        """How much of *ranges* the union covers: total, partial or no subsumption."""
+        given = np.array(list(ranges), np.uint64).reshape(-1, 2)
+        found = np.zeros(len(given), np.uint8)
+        low, high = np.ascontiguousarray(given[:, 0]), np.ascontiguousarray(given[:, 1])
+        covered_ranges(self._store.union, low, high, found)
+        return _share(found)
+
+    def ranges(self) -> Pairs:
+        """The table: disjoint ranges that do not touch, ascending."""
+        return pairs(*listed(self._store.union)[:2])
+
+    def told(self) -> dict[Id, Pairs]:
+        """What the listener was told and not told to forget, by id."""
+        return self._by_id(np.flatnonzero(self._store.entries.state == TOLD))
+
+    def passive(self) -> dict[Id, Pairs]:
+        """What is covered and was not told, by id."""
+        entries = self._store.entries
+        kept = np.flatnonzero(entries.state == PASSIVE)
+        return self._grouped(kept, pairs(entries.low[kept], entries.high[kept]))
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._owners
+
+    @property
+    def range_count(self) -> int:
+        """How many ranges the table stores."""
+        return self._store.range_count
+
+    @property
+    def nbytes(self) -> int:
+        return self._store.nbytes
+
+    def check(self) -> None:
+        """Assert every invariant of the table: for tests."""
+        check_store(self._store)
+        owners = sorted(owner for of in self._owners.values() for owner in of)
+        assert owners == sorted(self._id_of)
+        assert all(self._id_of[owner] == id for id, of in self._owners.items() for owner in of)
+
+    def _subscribed(self, ids: list[Id], ranges: Ranges) -> Pairs:
+        entries = self._add(ids, ranges)
+        kept = self._store.entries
+        return pairs(kept.told_low[entries], kept.told_high[entries])
+
+    def _add(self, ids: list[Id], ranges: Ranges) -> Int64:
+        owners = np.arange(self._next, self._next + len(ids))
+        self._next += len(ids)
+        for owner, id in zip(owners.tolist(), ids, strict=True):
+            self._owners.setdefault(id, []).append(owner)
+            self._id_of[owner] = id
+        return self._store.add(owners, ranges)
+
+    def _by_id(self, entries: Int64) -> dict[Id, Pairs]:
+        kept = self._store.entries
+        return self._grouped(entries, pairs(kept.told_low[entries], kept.told_high[entries]))
+
+    def _grouped(self, entries: Int64, ranges: Pairs) -> dict[Id, Pairs]:
+        found: dict[Id, Pairs] = {}
+        for owner, one in zip(self._store.owner_of(entries).tolist(), ranges, strict=True):
+            found.setdefault(self._id_of[owner], []).append(one)
+        return found
+
+
+def covers(ranges: Iterable[tuple[int, int]], other: Iterable[tuple[int, int]]) -> Covered:
+    """How much of *other* one subscription of *ranges* covers (section 3.5).
+
+    Totally where each range of *other* lies in one of *ranges*, partly where some does.
+
+    >>> covers([(0, 9), (20, 29)], [(3, 4), (20, 29)]), covers([(0, 9)], [(3, 4), (9, 12)])
+    (<Covered.TOTALLY: 'totally'>, <Covered.PARTLY: 'partly'>)
+    """
+    table: RangeTable[int] = RangeTable()
+    table.subscribe(0, ranges)
+    return table.covered(other)
+
+
+def _share(found: UInt8) -> Covered:
+    if found.all():
+        return Covered.TOTALLY
+    return Covered.PARTLY if found.any() else Covered.NOT

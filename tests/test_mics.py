@@ -1,0 +1,192 @@
+"""The MICS index: cells, dimensions, two phases, long runs."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stentor.encoding.events import Arrival, encode_events
+from stentor.encoding.hilbert import HilbertCurve
+from stentor.encoding.partition import (
+    ANYTHING,
+    NEEDED,
+    UNWANTED,
+    Partition,
+    coarsened,
+    estimated_ranges,
+)
+from stentor.encoding.subscriptions import Standing, encode_subscriptions
+from stentor.errors import FolderError, SettingsError
+from stentor.index.catalog import index_class
+from stentor.index.mics import Mics, RangeTable
+from stentor.language.admit import admit
+from stentor.model import Constant, Event, Kind, Range, Schema
+from tests.index_runs import Run
+
+OPERATIONS = int(os.environ.get("STENTOR_SOAK_OPERATIONS", "20000"))
+SCHEMA = Schema.declare({"a": "number", "b": "number", "c": "number", "d": "number"})
+numbers = st.floats(allow_nan=False)
+
+
+def columns_of(texts):
+    forms = [admit(text, SCHEMA, where="here")[1] for text in texts]
+    return encode_subscriptions([Standing(form, None) for form in forms], SCHEMA)
+
+
+def events_of(*attributes):
+    def value(given):
+        low, high = given if isinstance(given, tuple) else (given, given)
+        if low == high:
+            return Constant(Kind.NUMBER, float(low))
+        return Range(Kind.NUMBER, float(low), float(high))
+
+    return encode_events(
+        [Arrival(Event("e", {name: value(one) for name, one in of.items()})) for of in attributes],
+        SCHEMA,
+    )
+
+
+def grid_texts(count):
+    """Boxes on a and b, the wider ones on c; nothing on d."""
+    return [
+        f"a BETWEEN {x} AND {x + 3} AND b BETWEEN {y} AND {y + 5} AND c < {50 + x}"
+        for x in range(0, count * 4, 4)
+        for y in range(0, count * 4, 4)
+    ]
+
+
+def test_figure_3_has_a_false_positive_of_the_augmentation_that_the_verifier_settles():
+    # s1 lies inside s2's cells, which the corner cell of p3 = 50 is the last of.
+    s1 = "a BETWEEN 4.4 AND 6.3 AND b BETWEEN 2.5 AND 5.5"
+    p3 = {"a": 6.7, "b": 2.2}
+    curve = HilbertCurve(2, 3)
+    table = RangeTable()
+    table.subscribe("s1", curve.ranges([(4, 2)], [(6, 5)]).of(0))
+    assert table.covers(int(curve.numbers([(int(p3["a"]), int(p3["b"]))])[0]))
+    index = Mics.build(columns_of([s1]))
+    events = events_of(p3, {"a": 5.0, "b": 3.0})
+    assert index.match(events).starts.tolist() == [0, 0, 1]
+
+
+@given(low=numbers, width=st.floats(1e-3, 1e12), bits=st.integers(2, 8), values=st.lists(numbers))
+def test_cells_ascend_with_values_and_leave_the_null_coordinate_free(low, width, bits, values):
+    low = min(max(low, -1e300), 1e300)
+    sample = np.array([low, low + width, 0.0, *values])
+    high = max(low + width, float(np.nextafter(low, np.inf)))
+    for cells in (Partition.equal([low], [high], bits), Partition.from_sample([sample], bits)):
+        ordered = np.sort(np.array([-np.inf, *values, low, np.inf])).reshape(-1, 1)
+        coordinates = cells.coordinates(ordered).reshape(-1)
+        assert (np.diff(coordinates.astype(np.int64)) >= 0).all()
+        assert coordinates.min() >= 1
+        assert coordinates.max() <= cells.curve.last
+        assert cells.coordinates(np.array([[np.nan]])).tolist() == [[0]]
+
+
+def test_variable_cells_hold_equally_many_of_the_sample():
+    sample = np.random.default_rng(1).zipf(1.6, 10_000).astype(float)
+    sample += np.random.default_rng(2).random(10_000)
+    cells = Partition.from_sample([sample], 4)
+    counts = np.bincount(cells.coordinates(sample.reshape(-1, 1)).reshape(-1).astype(int))
+    assert counts[0] == 0
+    assert counts[1:].min() > 10_000 / 15 / 1.2
+    equal = Partition.equal([sample.min()], [sample.max()], 4)
+    crowded = np.bincount(equal.coordinates(sample.reshape(-1, 1)).reshape(-1).astype(int))
+    assert crowded.max() > 9_000
+
+
+def test_a_missing_value_is_only_in_boxes_that_do_not_need_one():
+    cells = Partition.equal([0, 0], [1, 1], 3)
+    bounds = np.zeros((3, 2)), np.ones((3, 2))
+    need = np.array([[NEEDED, NEEDED], [ANYTHING, NEEDED], [UNWANTED, NEEDED]], np.uint8)
+    table = cells.ranges(*bounds, need)
+    without_a, with_both = cells.numbers(np.array([[np.nan, 0.5], [0.5, 0.5]])).tolist()
+    holds = [
+        [any(low <= number <= high for low, high in table.of(box)) for box in range(3)]
+        for number in (without_a, with_both)
+    ]
+    assert holds == [[False, True, True], [True, True, False]]
+
+
+@given(data=st.data(), most=st.integers(1, 40))
+def test_coarsened_boxes_hold_the_given_ones_and_need_no_more_ranges(data, most):
+    curve = HilbertCurve(data.draw(st.integers(1, 3)), data.draw(st.integers(1, 5)))
+    corner = st.lists(
+        st.integers(0, curve.last), min_size=curve.dimensions, max_size=curve.dimensions
+    )
+    ends = np.sort(np.array([[data.draw(corner), data.draw(corner)]], np.uint64), axis=1)
+    low, high = coarsened(ends[:, 0], ends[:, 1], curve, most)
+    assert (low <= ends[:, 0]).all()
+    assert (high >= ends[:, 1]).all()
+    if estimated_ranges(ends[:, 0], ends[:, 1], curve.last)[0] <= most:
+        assert low.tolist() == ends[:, 0].tolist()
+        assert high.tolist() == ends[:, 1].tolist()
+    assert np.diff(curve.ranges(low, high).starts)[0] <= max(1, 8 * most)
+
+
+def test_the_most_selective_dimensions_are_chosen():
+    index = index_class("mics dimensions=2").build(columns_of(grid_texts(12)))
+    chosen = index.stats()["dimensions"]
+    assert [one["attribute"] for one in chosen] == [0, 1]
+    assert chosen[0]["selectivity"] > chosen[1]["selectivity"] > 0.5
+
+
+def test_few_of_many_alternatives_become_candidates():
+    index = Mics.build(columns_of(grid_texts(20)))
+    events = events_of(
+        {"a": 41, "b": 42, "c": 1}, {"b": 42, "c": 1}, {"a": (40, 47), "b": 42, "c": 1}
+    )
+    assert np.diff(index.match(events).starts).tolist() == [1, 0, 2]
+    assert index.effort(events)["candidates/event"] < 16
+
+
+def test_related_rows_are_those_that_share_cells():
+    index = Mics.build(columns_of(grid_texts(20)))
+    index.remove(np.array([1]))
+    asked = columns_of(["a BETWEEN 0 AND 2 AND b BETWEEN 0 AND 4", "d = 1"])
+    found = index.related(asked)
+    near = found.rows[: found.starts[1]].tolist()
+    assert 0 in near
+    assert 1 not in near
+    assert len(near) < 40
+    assert found.starts[2] - found.starts[1] == 399  # nothing is known of d
+
+
+@pytest.mark.parametrize("name", ["mics", "mics paper", "mics cells=equal ranges=1 bits=2"])
+def test_an_opened_index_answers_like_the_one_that_was_saved(name, tmp_path: Path):
+    columns = columns_of(grid_texts(12))
+    index = index_class(name).build(columns)
+    index.save(tmp_path / "index")
+    opened = index_class(name).open(tmp_path / "index", columns)
+    events = events_of({"a": 41, "b": 42, "c": 1}, {"a": (0, 20), "b": (0, 20), "c": 0})
+    opened.remove(np.array([0]))
+    before, after = index.match(events), opened.match(events)
+    assert np.diff(before.starts).tolist() == [1, 36]
+    assert sorted(before.rows.tolist()) == sorted([0, *after.rows.tolist()])
+    with pytest.raises(FolderError, match="other subscriptions"):
+        index_class(name).open(tmp_path / "index", columns_of(grid_texts(2)))
+
+
+@pytest.mark.parametrize("words", ["bits=1", "dimensions=0", "dimensions=8 bits=8", "cells=round"])
+def test_settings_that_make_no_sense_are_refused(words):
+    with pytest.raises(SettingsError, match="expected"):
+        index_class(f"mics {words}")
+
+
+def test_partitions_that_make_no_sense_are_refused():
+    with pytest.raises(SettingsError, match="low < high"):
+        Partition.equal([1.0], [1.0], 4)
+    with pytest.raises(SettingsError, match="expected 2 to 16"):
+        Partition.from_sample([np.zeros(3)], 17)
+    with pytest.raises(SettingsError, match="no value in the sample"):
+        Partition.from_sample([np.array([np.nan])], 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [("mics", 1), ("mics paper", 5), ("mics ranges=1 dimensions=2 layered", 5)],
+)
+def test_a_long_run_answers_like_the_scan(name, share):
+    Run(name, seed=9).to(OPERATIONS // share)

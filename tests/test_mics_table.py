@@ -1,0 +1,184 @@
+"""The table of ranges: right after any history, and what a listener is told of it."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from stentor.encoding.hilbert import HilbertCurve
+from stentor.errors import SettingsError
+from stentor.index.mics.table import Covered, RangeTable, Withdrawal, covers
+
+#: Figure 3: the ranges of the subscription.
+S2 = [(32, 35), (45, 46), (50, 55)]
+LAST = 2**64 - 1
+
+
+def numbers_in(by_id):
+    return {
+        number
+        for ranges in by_id.values()
+        for low, high in ranges
+        for number in range(low, high + 1)
+    }
+
+
+class TableMachine(RuleBasedStateMachine):
+    """A table and its listener, who keeps what it is told."""
+
+    @initialize(gap=st.sampled_from([0, 0, 1, 4]))
+    def start(self, gap):
+        self.table, self.gap = RangeTable(gap), gap
+        self.subscribed, self.heard = {}, {}
+
+    @rule(data=st.data(), id=st.integers(0, 20), last=st.sampled_from([20, 100, 3000]))
+    def subscribe(self, data, id, last):
+        low = st.integers(0, last)
+        length = st.sampled_from([0, 0, 1, 2, 9, last // 4])
+        drawn = data.draw(st.lists(st.tuples(low, length), max_size=5))
+        ranges = [(low, low + length) for low, length in drawn]
+        whole = self.table.covered(ranges) is Covered.TOTALLY
+        told = self.table.subscribe(id, ranges)
+        assert bool(told) != whole
+        self.subscribed.setdefault(id, []).extend(ranges)
+        self.heard.setdefault(id, []).extend(told)
+
+    @precondition(lambda self: self.subscribed)
+    @rule(data=st.data())
+    def unsubscribe(self, data):
+        id = data.draw(st.sampled_from(sorted(self.subscribed)))
+        promoted, withdrawn = self.table.unsubscribe(id)
+        del self.subscribed[id]
+        for other, ranges in promoted.items():
+            self.heard[other].extend(ranges)
+        assert sorted(self.heard.pop(id)) == sorted(withdrawn)
+
+    @rule(number=st.integers(0, 130))
+    def look_up(self, number):
+        assert self.table.covers(number) == (number in numbers_in(self.heard))
+
+    @invariant()
+    def the_listener_wants_what_is_subscribed(self):
+        self.table.check()
+        heard, wanted = numbers_in(self.heard), numbers_in(self.subscribed)
+        assert heard == numbers_in({0: self.table.ranges()})
+        assert heard == wanted if self.gap == 0 else heard >= wanted
+        told = {id: sorted(ranges) for id, ranges in self.heard.items() if ranges}
+        assert told == {id: sorted(ranges) for id, ranges in self.table.told().items()}
+
+
+TestAnyHistory = TableMachine.TestCase
+TestAnyHistory.settings = settings(max_examples=max(1, settings.default.max_examples // 2))
+
+
+def test_figure_3_is_looked_up_as_the_prose_says():
+    table = RangeTable()
+    table.subscribe("s2", S2)
+    assert [table.covers(number) for number in (28, 52, 50)] == [False, True, True]
+    # p3 = 50 lies in the augmentation only, so that s1 itself must be asked.
+    assert HilbertCurve(2, 3).cells([50]).tolist() == [[6, 2]]
+
+
+def test_figure_4_covering_is_total_or_partial():
+    assert covers([(0, 9), (20, 29)], [(1, 5), (20, 29)]) is Covered.TOTALLY
+    assert covers([(0, 9), (20, 29)], [(1, 5), (25, 35)]) is Covered.PARTLY
+    assert covers([(0, 9)], [(10, 12)]) is Covered.NOT
+
+
+def test_a_subscription_is_subsumed_by_two_that_touch():
+    table = RangeTable()
+    table.subscribe("left", [(0, 4)])
+    table.subscribe("right", [(5, 9)])
+    assert table.ranges() == [(0, 9)]
+    assert table.subscribe("across", [(3, 7)]) == []
+    assert table.passive() == {"across": [(3, 7)]}
+
+
+def test_covered_ranges_leave_the_table_and_come_back():
+    table = RangeTable()
+    table.subscribe("small", [(10, 12), (20, 22)])
+    assert table.subscribe("large", [(5, 30)]) == [(5, 30)]
+    assert table.ranges() == [(5, 30)]
+    assert table.unsubscribe("large") == Withdrawal({}, [(5, 30)])
+    assert table.ranges() == [(10, 12), (20, 22)]
+
+
+def test_what_only_a_leaving_one_covered_is_promoted_and_nothing_else():
+    table = RangeTable()
+    table.subscribe("large", [(0, 100)])
+    for id, ranges in {"a": [(10, 20)], "b": [(12, 15)], "c": [(40, 50), (90, 120)]}.items():
+        table.subscribe(id, ranges)
+    promoted, _ = table.unsubscribe("large")
+    assert promoted == {"a": [(10, 20)], "c": [(40, 50)]}
+    assert table.passive() == {"b": [(12, 15)]}
+
+
+def test_imperfect_merging_fills_gaps_up_to_the_threshold_and_tells_them():
+    table = RangeTable(gap=2)
+    table.subscribe("a", [(0, 4)])
+    assert table.subscribe("b", [(7, 9)]) == [(5, 9)]
+    assert table.subscribe("c", [(13, 15)]) == [(13, 15)]
+    assert table.ranges() == [(0, 9), (13, 15)]
+    assert table.subscribe("gap", [(5, 6)]) == []
+    assert table.unsubscribe("b") == Withdrawal({"gap": [(5, 6)]}, [(5, 9)])
+    assert table.ranges() == [(0, 6), (13, 15)]
+
+
+def test_the_ends_of_the_number_space_are_numbers_like_others():
+    table = RangeTable(gap=3)
+    table.subscribe("a", [(LAST - 1, LAST)])
+    assert table.subscribe("b", [(0, LAST - 5)]) == [(0, LAST - 2)]
+    assert table.ranges() == [(0, LAST)]
+    table.unsubscribe("a")
+    assert table.ranges() == [(0, LAST - 2)]
+    table.unsubscribe("b")
+    assert table.ranges() == []
+
+
+@pytest.mark.parametrize("gap", [0, 3])
+def test_many_ranges_come_and_go(gap):
+    curve = HilbertCurve(3, 5)
+    corners = [(x, y, z) for x in range(0, 29, 3) for y in range(0, 29, 2) for z in range(0, 29, 5)]
+    far = [tuple(end + 3 for end in corner) for corner in corners]
+    ranges = curve.ranges(corners, far)
+    table = RangeTable(gap)
+    table.subscribe_all(range(len(corners)), ranges)
+    for id in range(0, len(corners), 2):
+        table.unsubscribe(id)
+    table.check()
+    kept = RangeTable()
+    for id in range(1, len(corners), 2):
+        kept.subscribe(id, ranges.of(id))
+    if gap == 0:
+        assert table.ranges() == kept.ranges()
+    assert numbers_in({0: table.ranges()}) >= numbers_in({0: kept.ranges()})
+    for id in range(1, len(corners), 2):
+        table.unsubscribe(id)
+    table.check()
+    assert table.ranges() == []
+    assert len(table) == 0
+
+
+def test_gone_ranges_leave_no_memory_behind():
+    table = RangeTable()
+    for turn in range(40):
+        table.subscribe_all(range(100), HilbertCurve(2, 4).ranges([(1, 1)] * 100, [(6, 9)] * 100))
+        size = table.nbytes
+        for id in range(100):
+            table.unsubscribe(id)
+        table.check()
+        if turn == 10:
+            settled = size
+    # Owners are counted up, at 16 bytes each; their ranges are swept out.
+    assert size < settled + 2 * 16 * 3000 + 50_000
+
+
+def test_wrong_ranges_and_gaps_are_refused():
+    with pytest.raises(SettingsError, match="before it begins"):
+        RangeTable().subscribe("a", [(4, 3)])
+    with pytest.raises(SettingsError, match="perfect merging"):
+        RangeTable(gap=-1)
+
+
+def test_nothing_is_known_of_a_stranger():
+    assert RangeTable().unsubscribe("nobody") == Withdrawal({}, [])
