@@ -22,9 +22,7 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.partition import ANYTHING, NEEDED, UNWANTED
 from stentor.encoding.readonly import read_only
-
-# What a dimension looks at: a value, or one of the two numbers of a place.
-VALUE, X, Y = 0, 1, 2
+from stentor.index.bounds import VALUE, X, Y
 
 
 class Dimensions(NamedTuple):

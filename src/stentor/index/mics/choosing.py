@@ -9,18 +9,17 @@ from typing import Any, Final
 import numpy as np
 
 from stentor.encoding.columns import (
-    BOX,
-    NEGATED,
     EventColumns,
     Float64,
-    Int32,
     Int64,
     SubscriptionColumns,
 )
 from stentor.encoding.partition import Partition, coarsened, positions
 from stentor.encoding.ragged import children
 from stentor.encoding.readonly import all_read_only
-from stentor.index.mics.bounds import VALUE, Dimensions, X, Y, bounds_of_alternatives
+from stentor.index.bounds import VALUE, X, Y, bounds_of
+from stentor.index.mics.bounds import Dimensions, bounds_of_alternatives
+from stentor.index.mics.projection import Projection
 from stentor.index.mics.settings import VARIABLE, Settings
 
 #: About how many alternatives are looked at.
@@ -79,6 +78,11 @@ def choose_dimensions(
     return found[: int(np.argmin(volumes)) + 1] if found else []
 
 
+def projection_of(candidates: list[Candidate], settings: Settings) -> Projection:
+    """The projection onto *candidates*; at least one."""
+    return Projection(dimensions_of(candidates), partition_of(candidates, settings))
+
+
 def partition_of(candidates: list[Candidate], settings: Settings) -> Partition:
     """The cells of *candidates*; at least one."""
     if settings.cells == VARIABLE:
@@ -113,24 +117,11 @@ _Use = tuple[int, int, Float64, Float64]
 
 def _uses(columns: SubscriptionColumns, predicates: Int64) -> Iterator[_Use]:
     """Attribute, axis, lows and highs of whatever *predicates* bound."""
-    predicates = predicates[columns.kind[predicates] < NEGATED]
-    is_place = columns.kind[predicates] >= BOX
-    values, places = predicates[~is_place], predicates[is_place]
-    yield from _by_attribute(
-        columns.attribute[values], VALUE, columns.low[values], columns.high[values]
-    )
-    first = columns.operand_start[places]
-    for axis, pair in ((X, first), (Y, first + 1)):
-        low, high = columns.pair_low[pair], columns.pair_high[pair]
-        yield from _by_attribute(columns.attribute[places], axis, low, high)
-
-
-def _by_attribute(attribute: Int32, axis: int, low: Float64, high: Float64) -> Iterator[_Use]:
-    bounded = (np.isfinite(low) | np.isfinite(high)) & (low <= high)
-    attribute, low, high = attribute[bounded], low[bounded], high[bounded]
-    for code in np.unique(attribute).tolist():
-        rows = attribute == code
-        yield code, axis, low[rows], high[rows]
+    for attribute, axis, low, high in bounds_of(columns, predicates):
+        bounded = (np.isfinite(low) | np.isfinite(high)) & (low <= high)
+        for code in np.unique(attribute[bounded]).tolist():
+            rows = bounded & (attribute == code)
+            yield code, axis, low[rows], high[rows]
 
 
 def _candidate(use: _Use, items: int, history: EventColumns | None) -> Candidate:

@@ -17,25 +17,21 @@ from stentor.encoding.columns import (
     subscription_count,
 )
 from stentor.encoding.hilbert import Ranges
-from stentor.encoding.partition import Partition, coarsened
+from stentor.encoding.partition import Partition
 from stentor.encoding.ragged import children, events_between
 from stentor.encoding.readonly import all_read_only
 from stentor.errors import FolderError
 from stentor.index.bundles import bundle_of, with_prefix
-from stentor.index.mics.bounds import (
-    Bounds,
-    Dimensions,
-    bounds_of_alternatives,
-    bounds_of_events,
-)
+from stentor.index.mics.bounds import Dimensions
 from stentor.index.mics.check import check_postings
 from stentor.index.mics.choosing import (
     choose_dimensions,
     dimensions_of,
-    partition_of,
+    projection_of,
 )
 from stentor.index.mics.ordered import Ordered
 from stentor.index.mics.postings import Postings, owners_in
+from stentor.index.mics.projection import Projection
 from stentor.index.mics.settings import PAPER, Settings
 from stentor.index.storage import read_arrays, write_arrays
 from stentor.index.structure import Structure
@@ -66,8 +62,7 @@ class Mics(Structure):
     def __init__(self) -> None:
         super().__init__()
         self._chosen: list[dict[str, Any]] = []  # what speaks for each dimension
-        self._dimensions = dimensions_of([])
-        self._partition: Partition | None = None  # None: no dimension is worth it
+        self._projection: Projection | None = None  # None: no dimension is worth it
         self._postings = Postings()
         self._chosen_for = 0  # alternatives
         self._mapped: tuple[Ordered, Int64] | None = None  # of an opened index
@@ -107,21 +102,15 @@ class Mics(Structure):
         return self._postings.owners_of(asked)
 
     def _event_ranges(self, events: EventColumns) -> Ranges:
-        if self._partition is None:
+        if self._projection is None:
             return _everything(event_count(events))
-        return self._decomposed(bounds_of_events(events, self._dimensions), EVENT_RANGES)
+        return self._projection.of_events(events, EVENT_RANGES)
 
     def _ranges(self, columns: SubscriptionColumns, alternatives: Int64) -> Ranges:
         """The ranges of *alternatives*."""
-        if self._partition is None:
+        if self._projection is None:
             return _everything(len(alternatives))
-        bounds = bounds_of_alternatives(columns, alternatives, self._dimensions)
-        return self._decomposed(bounds, self.settings.ranges)
-
-    def _decomposed(self, bounds: Bounds, most: int) -> Ranges:
-        assert self._partition is not None
-        curve = self._partition.curve
-        return curve.ranges(*coarsened(*self._partition.boxes(*bounds), curve, most))
+        return self._projection.of_alternatives(columns, alternatives, self.settings.ranges)
 
     # What changes.
 
@@ -148,8 +137,7 @@ class Mics(Structure):
         standing = self._standing_alternatives()
         chosen = choose_dimensions(columns, standing, self.history, self.settings)
         self._chosen = [one.explained() for one in chosen]
-        self._dimensions = dimensions_of(chosen)
-        self._partition = partition_of(chosen, self.settings) if chosen else None
+        self._projection = projection_of(chosen, self.settings) if chosen else None
         self._chosen_for = len(columns.predicate_start) - 1
         self._postings = Postings()
         self._file(standing)
@@ -171,9 +159,11 @@ class Mics(Structure):
     # Files, figures, invariants.
 
     def save(self, folder: Path) -> None:
-        edges = self._partition.edges if self._partition else ()
+        projection = self._projection
+        dimensions = projection.dimensions if projection else dimensions_of([])
+        edges = projection.partition.edges if projection else ()
         arrays = {
-            **with_prefix("dimensions", self._dimensions),
+            **with_prefix("dimensions", dimensions),
             **with_prefix("pieces", self._postings.pieces),
             "classes": self._postings.classes,
             "edges": np.concatenate([np.zeros(0), *edges]),
@@ -190,14 +180,15 @@ class Mics(Structure):
                 "open both from one saved folder"
             )
         self._chosen = meta["chosen"]
-        self._dimensions = all_read_only(bundle_of(Dimensions, "dimensions", arrays))
         self._mapped = all_read_only(bundle_of(Ordered, "pieces", arrays)), arrays["classes"]
         if self._chosen:
             low, high = ([one[end] for one in self._chosen] for end in ("low", "high"))
             edges = tuple(np.split(np.asarray(arrays["edges"]), len(self._chosen)))
-            self._partition = Partition(
+            partition = Partition(
                 self.settings.bits, np.array(low), np.array(high), edges if len(edges[0]) else ()
             )
+            dimensions = all_read_only(bundle_of(Dimensions, "dimensions", arrays))
+            self._projection = Projection(dimensions, partition)
 
     def stats(self) -> dict[str, Any]:
         inherited = super().stats()
