@@ -13,6 +13,7 @@ from stentor.index.mics.ordered import (
     BLOCK,
     FREE_BLOCK,
     FREED,
+    NEVER,
     NOWHERE,
     ORDERED,
     RANGES,
@@ -70,6 +71,9 @@ def listed(ordered: Ordered) -> tuple[UInt64, UInt64, Int64]:
         ]
     )
     assert len(slots) == used[RANGES]
+    assert np.array_equal(ordered.first[: used[ORDERED]], ordered.low[blocks * BLOCK])
+    assert (ordered.first[used[ORDERED] :] == NEVER).all()
+    assert np.count_nonzero(np.delete(ordered.low, slots) != NEVER) == 0
     for block in blocks:
         assert 0 < ordered.filled[block] <= BLOCK
         part = ordered.high[block * BLOCK : block * BLOCK + ordered.filled[block]]
