@@ -28,7 +28,7 @@ from stentor.encoding.hilbert_steps import by_steps
 from stentor.encoding.hilbert_tables import MOST_BLOCK_DIMENSIONS
 from stentor.encoding.hilbert_turns import MOST_BITS, cells_numbered, number_cells
 from stentor.encoding.range_estimates import affordable_dimensions, expected_ranges, surface
-from stentor.encoding.ranges import Ranges, walked
+from stentor.encoding.ranges import Ranges, walked, whole_numbers
 from stentor.encoding.readonly import read_only
 from stentor.errors import SettingsError
 
@@ -85,7 +85,7 @@ class HilbertCurve:
 
     def cells(self, numbers: npt.ArrayLike) -> UInt64:
         """The cell (n × dimensions) of each of *numbers*."""
-        given = _unsigned(numbers, self.last_number, "numbers").reshape(-1)
+        given = whole_numbers(numbers, self.last_number, "numbers").reshape(-1)
         cells = np.zeros(len(given) * self.dimensions, np.uint64)
         cells_numbered(read_only(given), self.dimensions, self.bits, cells)
         return cells.reshape(-1, self.dimensions)
@@ -107,21 +107,9 @@ class HilbertCurve:
         return walked(walk(lows, highs, self.dimensions, self.bits), boxes)
 
     def _coordinates(self, cells: npt.ArrayLike) -> UInt64:
-        given = _unsigned(cells, self.last, "coordinates")
+        given = whole_numbers(cells, self.last, "coordinates")
         if given.ndim != 2 or given.shape[1] != self.dimensions:
             raise SettingsError(
                 f"cells of shape {given.shape}; expected (n, {self.dimensions}): a row for each"
             )
         return read_only(given.reshape(-1))
-
-
-def _unsigned(given: npt.ArrayLike, most: int, what: str) -> UInt64:
-    plain = np.asarray(given)
-    if plain.size == 0:
-        return np.zeros(plain.shape, np.uint64)
-    if plain.dtype.kind not in "iu" and not isinstance(given, np.ndarray):
-        plain = np.asarray(given, object)  # plain integers beyond 2^63 among smaller ones
-    is_whole = plain.dtype.kind in "iu" or all(isinstance(one, int) for one in plain.flat)
-    if not is_whole or int(plain.min()) < 0 or int(plain.max()) > most:
-        raise SettingsError(f"{what} must be whole numbers from 0 to {most}")
-    return np.ascontiguousarray(plain, np.uint64)

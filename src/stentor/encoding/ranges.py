@@ -1,4 +1,4 @@
-"""Ranges of numbers, and how a walk along the curve adds to them."""
+"""Ranges of numbers, how they are checked, and how a walk along the curve adds to them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from stentor._jit import kernel_inline
 from stentor.encoding.columns import Int64, UInt64
+from stentor.errors import SettingsError
 
 #: Goes over the boxes from one on, and fills starts, low and high; the box that had no room.
 Walk = Callable[[int, Int64, UInt64, UInt64], int]
@@ -46,6 +48,19 @@ def walked(walk: Walk, boxes: int) -> Ranges:
         room = np.concatenate([room, *[np.empty_like(room)] * (times - 1)], axis=1)
     low, high = room[:, : starts[-1]]
     return Ranges(starts, low, high)
+
+
+def whole_numbers(given: npt.ArrayLike, most: int, what: str) -> UInt64:
+    """*given* as an array; a SettingsError where they are no whole numbers from 0 to *most*."""
+    plain = np.asarray(given)
+    if plain.size == 0:
+        return np.zeros(plain.shape, np.uint64)
+    if plain.dtype.kind not in "iu" and not isinstance(given, np.ndarray):
+        plain = np.asarray(given, object)  # plain integers beyond 2^63 among smaller ones
+    is_whole = plain.dtype.kind in "iu" or all(isinstance(one, int) for one in plain.flat)
+    if not is_whole or int(plain.min()) < 0 or int(plain.max()) > most:
+        raise SettingsError(f"{what} must be whole numbers from 0 to {most}")
+    return np.ascontiguousarray(plain, np.uint64)
 
 
 @kernel_inline

@@ -42,6 +42,7 @@ def check_store(store: RangeStore) -> None:
     filled = (entries.low[entry] - low) + (high - entries.high[entry])
     assert (filled <= np.uint64(2) * store.gap).all()
     low, high, entry = listed(store.passive)
+    assert (entry[:-1] < entry[1:])[low[:-1] == low[1:]].all()
     assert np.array_equal(low, entries.low[entry])
     assert np.array_equal(high, entries.high[entry])
     union = listed(store.union)[:2]

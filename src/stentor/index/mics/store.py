@@ -86,7 +86,7 @@ class RangeStore:
         entries = self.entries
         leaving = leaving[entries.state[leaving] != GONE]
         hull = np.zeros(len(leaving), np.uint64)
-        progress, promoted = np.zeros(2, np.int64), np.empty(BLOCK, np.int64)
+        progress, promoted = np.zeros(3, np.int64), np.empty(BLOCK, np.int64)
         while not remove_entries(
             self.union,
             self.told,
@@ -98,7 +98,7 @@ class RangeStore:
             promoted,
             progress,
         ):
-            self._make_room()
+            self._make_room(int(progress[2]))
             if progress[1] == len(promoted):
                 promoted = np.concatenate([promoted, np.empty_like(promoted)])
         self._count.writable[owners] = 0
@@ -141,8 +141,9 @@ class RangeStore:
 
     # Room.
 
-    def _make_room(self) -> None:
-        self.union = with_room(self.union, SPARE + int(self.union.used[ORDERED]))
+    def _make_room(self, blocks: int = 0) -> None:
+        """So that some blocks are spare, in the union *blocks* or more."""
+        self.union = with_room(self.union, max(SPARE, blocks))
         self.told = with_room(self.told, SPARE)
         self.passive = with_room(self.passive, SPARE)
 
