@@ -22,7 +22,7 @@ from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
 from stentor.testing import grid, strategies
 from tests.overlay_runs import Compared, renamed
 
-OPERATIONS = int(os.environ.get("STENTOR_SOAK_OPERATIONS", "20000")) // 20
+OPERATIONS = int(os.environ.get("STENTOR_SOAK_OPERATIONS", "20000"))
 SECOND = 1_000_000
 SCHEMA = {"price": "number", "stock": "number", "loc": "point"}
 
@@ -141,54 +141,69 @@ def random_tree(draw, count):
     return [(f"b{draw.randrange(one)}", f"b{one}") for one in range(1, count)]
 
 
+def tree_of(count, policy, draw):
+    """A random tree of *count* brokers, compared with one engine."""
+    links = random_tree(draw, count)
+    if policy == "mixed":
+        policy = {f"b{number}": draw.choice(POLICIES) for number in range(count)}
+    schema = Schema.declare(SCHEMA)
+    return Compared(links, schema=schema, policy=policy, space=SPACE, choose=draw.randrange)
+
+
+def break_something(run, draw):
+    """Perhaps cut a link, heal all links, or restart a broker."""
+    what = draw.random()
+    if what < 0.03:
+        run.cut(draw.randrange(99))
+    elif what < 0.06:
+        run.heal_all()
+    elif what < 0.08:
+        run.restart(draw.choice([*run.overlay.brokers]))
+
+
 @pytest.mark.parametrize("count", [2, 7, 50])
 @pytest.mark.parametrize("policy", ["none", "covering", "mics", "mixed"])
-def test_a_long_life_with_cuts_and_restarts_delivers_what_one_engine_delivers(count, policy):
+def test_record_by_record_a_tree_delivers_what_one_engine_delivers(count, policy):
     draw = random.Random(f"{count} {policy}")
-    links = random_tree(draw, count)
-    brokers = [f"b{number}" for number in range(count)]
-    if policy == "mixed":
-        policy = {name: draw.choice(POLICIES) for name in brokers}
-    schema = Schema.declare(SCHEMA)
-    run = Compared(links, schema=schema, policy=policy, space=SPACE, choose=draw.randrange)
+    run = tree_of(count, policy, draw)
     time = 0
-    for number in range(OPERATIONS // 9):
+    for number in range(OPERATIONS // 200):
         time += draw.randrange(3) * SECOND
-        what = draw.random()
-        if what < 0.03:
-            run.cut(draw.randrange(count))
-        elif what < 0.06:
-            run.heal_all()
-        elif what < 0.08:
-            run.restart(draw.choice(brokers))
-        run.feed(draw.choice(brokers), drawn_record(draw, number, time))
+        break_something(run, draw)
+        run.feed(f"b{draw.randrange(count)}", drawn_record(draw, number, time))
         if number % 25 == 0:
             run.check()
     run.heal_all()
     run.check()
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_messages_that_cross_on_their_way_lead_to_the_same_answers(policy):
+LIVES = [
+    ("none", 12),
+    ("covering", 30),
+    ("covering k=3", 7),
+    ("poset", 12),
+    ("mics", 50),
+    ("mics gap=9", 12),
+    ("mixed", 50),
+]
+
+
+@pytest.mark.parametrize(("policy", "count"), LIVES)
+def test_a_long_life_of_bursts_that_cross_leaves_everybody_what_one_engine_gives(policy, count):
     draw = random.Random(policy)
-    brokers = [f"b{number}" for number in range(9)]
-    run = Compared(
-        random_tree(draw, 9),
-        schema=Schema.declare(SCHEMA),
-        policy=policy,
-        space=SPACE,
-        choose=draw.randrange,
-    )
-    number = 0
-    for _ in range(12):
-        burst = []
-        for _ in range(8):
-            record = drawn_record(draw, number, 0)
-            if not isinstance(record, Publish) or record.event.until is not None:
-                burst.append((draw.choice(brokers), record))
-            number += 1
-        run.feed_at_once(burst)
-        run.check()
+    run = tree_of(count, policy, draw)
+    per_burst = 40
+    for burst in range(OPERATIONS // len(LIVES) // per_burst):
+        time = burst * SECOND
+        numbers = range(burst * per_burst, (burst + 1) * per_burst)
+        records = [drawn_record(draw, number, time) for number in numbers]
+        for _ in range(5):
+            break_something(run, draw)
+        run.feed_at_once([(f"b{draw.randrange(count)}", record) for record in records])
+        if burst % 10 == 0:
+            run.check()
+    run.heal_all()
+    run.check()
 
 
 @pytest.mark.parametrize("index", names())

@@ -141,7 +141,7 @@ class Broker:
         """Let *records* of *source* come, in one step."""
         if not records:
             return
-        timed = [replace(record, time=self._later(record.time)) for record in records]
+        timed = [self._timed(record) for record in records]
         answers = self._tables.step(source, timed)
         routes = self._tables.routes(timed)
         for record, answer, ranged in zip(timed, answers, routes, strict=True):
@@ -316,10 +316,11 @@ class Broker:
         for id in self._tables.ended_clients(self.time):
             self._drop(CLIENT, self._tables.name_of(id), outcome)
 
-    def _later(self, time: int | None) -> int | None:
-        """*time*, or the broker's own where that is later; None before the first record."""
-        later = self.time if time is None else max(self.time, time)
-        return None if later == BEGINNING else later
+    def _timed(self, record: Record) -> Record:
+        """*record* at its time, or the broker's own where that is later."""
+        if record.time is not None and record.time >= self.time:
+            return record
+        return replace(record, time=None if self.time == BEGINNING else self.time)
 
     def _link(self, neighbour: str) -> Link:
         if neighbour not in self.links:

@@ -251,7 +251,8 @@ class Overlay:
         the clients' to keep apart.
         """
         self.time = self.time if record.time is None else max(self.time, record.time)
-        timed = replace(record, time=None if self.time == BEGINNING else self.time)
+        time = None if self.time == BEGINNING else self.time
+        timed = record if record.time == time else replace(record, time=time)
         match timed:
             case Publish(event):
                 if self._live.get(event.id, BEGINNING) > self.time:
