@@ -173,8 +173,9 @@ class Compared:
         self._settle()
 
     def heal_all(self):
-        for number in range(len(self.overlay.links)):
-            self.heal(number)
+        for number, is_up in enumerate([*self.overlay.links.values()]):
+            if not is_up:
+                self.heal(number)
 
     def _settle(self):
         self._given(self.overlay.run())

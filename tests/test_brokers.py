@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from stentor.broker import Broker, Dimension, Overlay, Space, Store, policy_of
 from stentor.broker.keys import CLIENT
+from stentor.broker.messages import Want
 from stentor.errors import (
     DuplicateEventError,
     FolderError,
@@ -17,7 +18,7 @@ from stentor.errors import (
 )
 from stentor.index.catalog import names
 from stentor.language.parser import parse
-from stentor.model import Changes, Constant, Event, Kind, Point, Schema, Subscription
+from stentor.model import Changes, Constant, Event, Kind, Point, Range, Schema, Subscription
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
 from stentor.testing import grid, strategies
 from tests.overlay_runs import Compared, renamed
@@ -192,7 +193,7 @@ LIVES = [
 def test_a_long_life_of_bursts_that_cross_leaves_everybody_what_one_engine_gives(policy, count):
     draw = random.Random(policy)
     run = tree_of(count, policy, draw)
-    per_burst = 40
+    per_burst = 80
     for burst in range(OPERATIONS // len(LIVES) // per_burst):
         time = burst * SECOND
         numbers = range(burst * per_burst, (burst + 1) * per_burst)
@@ -354,6 +355,37 @@ def test_a_broker_goes_on_from_its_file(tmp_path):
     ]
 
 
+def test_an_overlay_goes_on_from_the_stores_of_another(tmp_path):
+    def opened(policy, space=SPACE):
+        stores = {name: Store(tmp_path / name) for name in ("b0", "b1", "b2")}
+        links = [("b0", "b1"), ("b1", "b2")]
+        overlay = Overlay(stores, links, policy=policy, space=space, stores=stores)
+        deliveries = overlay.run()
+        overlay.check()
+        return overlay, deliveries, stores
+
+    def closed(stores):
+        for store in stores.values():
+            store.close()
+
+    overlay, _, stores = opened("covering")
+    assert overlay.feed("b2", event("e", until=9 * SECOND, price=3)) == []
+    overlay.feed("b0", wish("ana", "price < 5"))
+    overlay.feed("b0", wish("ben", "price < 4", until=5 * SECOND))
+    closed(stores)
+    finer = Space(SPACE.dimensions, bits=5)
+    for policy, space in (("mics", SPACE), ("none", SPACE), ("mics", finer), ("covering", None)):
+        overlay, deliveries, stores = opened(policy, space)
+        assert deliveries == []
+        assert overlay.feed("b2", event("fleeting", price=3)) == ["ana", "ben"]
+        closed(stores)
+    overlay, _, stores = opened({"b0": "mics", "b1": "poset", "b2": "none"})
+    late = Publish(Event("late", prices(price=3)), 5 * SECOND)
+    assert overlay.feed("b2", late) == ["ana"]
+    overlay.check()
+    closed(stores)
+
+
 def test_a_file_that_is_no_brokers_is_refused(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"no database at all" * 100)
@@ -369,6 +401,90 @@ def test_a_file_that_is_no_brokers_is_refused(tmp_path):
         Store(other)
 
 
+def test_two_together_silence_a_third():
+    overlay = row_of(2, "mics")
+    overlay.feed("b0", wish("low", "price < 6"))
+    overlay.feed("b0", wish("high", "price >= 6"))
+    overlay.feed("b0", wish("across", "price BETWEEN 3 AND 9"))
+    assert counts(overlay) == {"ranges": 2}
+    overlay.feed("b0", Unsubscribe("low"))
+    assert counts(overlay) == {"ranges": 4}, "`across` takes over, then `low` is withdrawn"
+    assert overlay.feed("b1", event("e", price=4)) == ["across"]
+    overlay.check()
+
+
+def test_what_a_cell_lets_through_for_nothing_ends_at_the_broker():
+    overlay = row_of(3, "mics")
+    overlay.feed("b0", wish("ana", "price < 1"))
+    assert overlay.feed("b2", event("near", price=2)) == []
+    assert overlay.feed("b2", event("far", price=19)) == []
+    assert counts(overlay)["publish"] == 2, "`near` came over two links, `far` over none"
+    assert overlay.unwanted == 1
+
+
+def test_a_gap_that_is_filled_saves_messages_and_costs_events():
+    narrow = Space((Dimension("price", 0, 7),), bits=3)
+    told = {}
+    for policy in ("mics", "mics gap=3"):
+        overlay = Overlay(["b0", "b1"], [("b0", "b1")], policy=policy, space=narrow)
+        overlay.run()
+        for id, price in (("a", 1), ("b", 5), ("c", 3)):
+            overlay.feed("b0", wish(id, f"price = {price}"))
+        assert overlay.feed("b1", event("e", price=2)) == []
+        told[policy] = counts(overlay)["ranges"], overlay.unwanted
+        overlay.check()
+    assert told == {"mics": (3, 0), "mics gap=3": (2, 1)}
+
+
+def test_ranges_reach_a_late_subscriber_of_a_broker_that_tells_subscriptions():
+    """b1 tells subscriptions, but what b0 tells it are ranges: it hands them on, and merges."""
+    overlay = row_of(4, {"b0": "mics", "b1": "covering", "b2": "none", "b3": "covering"})
+    overlay.feed("b3", event("e", until=9 * SECOND, price=7))
+    assert overlay.feed("b0", wish("ana", "price < 9")) == Changes(["e"])
+    assert overlay.feed("b0", wish("ben", "price < 8 AND stock IS NULL")) == Changes(["e"])
+    assert counts(overlay)["ranges"] == 3
+    assert overlay.feed("b3", event("e2", price=7, stock=1)) == ["ana"]
+    overlay.feed("b0", Unsubscribe("ana"))
+    assert overlay.feed("b3", event("e3", price=7)) == ["ben"]
+    overlay.check()
+
+
+def test_a_move_takes_its_ranges_along():
+    overlay = row_of(3, "mics")
+    overlay.feed("b0", wish("near", "ST_DWithin(loc, here(), 1000)", at=Point(0, 0)))
+    there = Publish(Event("e", {"loc": Point(0.07, 0.07)}, until=9 * SECOND), 0)
+    assert overlay.feed("b2", there) == []
+    assert counts(overlay) == {"ranges": 2}
+    assert overlay.feed("b0", Move("near", Point(0.07, 0.07))) == Changes(["e"])
+    assert counts(overlay) == {"ranges": 4, "publish": 2}
+    overlay.check()
+
+
+def test_a_range_event_travels_to_all_that_one_of_its_values_may_please():
+    overlay = row_of(2, "mics")
+    overlay.feed("b0", wish("ana", "price BETWEEN 9 AND 10"))
+    wide = Event("e", {"price": Range(Kind.NUMBER, 2.0, 18.0)})
+    assert overlay.feed("b1", Publish(wide, 0)) == ["ana"]
+
+
+def test_brokers_with_other_spaces_do_not_understand_each_other():
+    one = Broker("b0", policy="mics", space=SPACE)
+    other = Broker("b1", policy="mics", space=Space(SPACE.dimensions, bits=4))
+    none = Broker("b2")
+    for broker in (one, other, none):
+        broker.add_neighbour("b9")
+    [(_, greeting)] = one.connect("b9")
+    with pytest.raises(SettingsError, match="different spaces"):
+        other.receive("b9", [greeting])
+    with pytest.raises(SettingsError, match="does not have"):
+        none.receive("b9", [Want("b0/ana", ((0, 1),), 0)])
+    for ranges in (((0, 512),), ((5, 4),), ((-1, 4),)):
+        with pytest.raises(SettingsError, match="beyond 0 … 511"):
+            one.receive("b9", [Want("b0/ana", ranges, 0)])
+    one.receive("b9", [Want("b0/never told", (), 0)])
+    one.check()
+
+
 def test_mistakes_are_named():
     with pytest.raises(SettingsError, match="closes a circle"):
         Overlay(["a", "b", "c"], [("a", "b"), ("b", "c"), ("c", "a")])
@@ -376,6 +492,11 @@ def test_mistakes_are_named():
         Overlay(["a"], [("a", "x")])
     with pytest.raises(SettingsError, match="no policy"):
         policy_of("covering k=0")
+    for name in ("", "mics gap=-1", "mics k=3", "none k=1", "mics ranges=0", "mics gap"):
+        with pytest.raises(SettingsError, match="no policy"):
+            policy_of(name)
+    with pytest.raises(SettingsError, match="needs the space"):
+        Broker("a", policy="mics")
     with pytest.raises(SettingsError, match="neither"):
         Broker("a/b")
     overlay = row_of(2, "none")

@@ -180,11 +180,11 @@ class Overlay:
         reached, fresh = {broker}, [broker]
         while fresh:
             here = fresh.pop()
-            for pair, is_up in self.links.items():
-                for one, other in (pair, pair[::-1]):
-                    if is_up and one == here and other not in reached:
-                        reached.add(other)
-                        fresh.append(other)
+            for other in self.brokers[here].links:
+                is_up = self.links.get((here, other)) or self.links.get((other, here))
+                if is_up and other not in reached:
+                    reached.add(other)
+                    fresh.append(other)
         return reached
 
     def check(self) -> None:
