@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stentor.broker import Broker, Dimension, Overlay, Space, Store, policy_of
+from stentor.broker.interest import Interest, RangeInterest
 from stentor.broker.keys import CLIENT
-from stentor.broker.messages import Want
+from stentor.broker.messages import Greeting, Want
 from stentor.errors import (
     DuplicateEventError,
     FolderError,
     SettingsError,
+    TypeConflictError,
     UnknownIdError,
 )
 from stentor.index.catalog import names
@@ -355,6 +357,29 @@ def test_a_broker_goes_on_from_its_file(tmp_path):
     ]
 
 
+def test_a_broker_that_dies_within_a_batch_stands_where_it_stood_before(tmp_path, monkeypatch):
+    path = tmp_path / "broker.sqlite"
+    broker = Broker("b0", store=Store(path))
+    broker.add_neighbour("b1")
+    broker.receive(CLIENT, [wish("ana", "price < 300"), event("e", until=9 * SECOND, price=7)])
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "keep_event", die)
+    batch = [wish("ben", "stock < 300"), Unsubscribe("ana"), event("e2", until=9 * SECOND, price=7)]
+    with pytest.raises(KeyboardInterrupt):
+        broker.receive(CLIENT, batch)
+    monkeypatch.undo()
+    opened = Broker("b0", store=Store(path))
+    opened.check()
+    assert [one.name for one in opened.links["b1"].policy.told.values()] == ["b0/ana"]
+    assert opened.receive(CLIENT, batch).deliveries == []
+    assert opened.receive(CLIENT, [event("e3", price=1, stock=5)]).deliveries == [
+        ("ben", "e3", True)
+    ]
+
+
 def test_an_overlay_goes_on_from_the_stores_of_another(tmp_path):
     def opened(policy, space=SPACE):
         stores = {name: Store(tmp_path / name) for name in ("b0", "b1", "b2")}
@@ -474,15 +499,34 @@ def test_brokers_with_other_spaces_do_not_understand_each_other():
     for broker in (one, other, none):
         broker.add_neighbour("b9")
     [(_, greeting)] = one.connect("b9")
-    with pytest.raises(SettingsError, match="different spaces"):
-        other.receive("b9", [greeting])
-    with pytest.raises(SettingsError, match="does not have"):
-        none.receive("b9", [Want("b0/ana", ((0, 1),), 0)])
+    assert "different spaces" in str(*other.receive("b9", [greeting]).answers)
+    assert "does not have" in str(*none.receive("b9", [Want("b0/ana", ((0, 1),), 0)]).answers)
     for ranges in (((0, 512),), ((5, 4),), ((-1, 4),)):
-        with pytest.raises(SettingsError, match="beyond 0 … 511"):
-            one.receive("b9", [Want("b0/ana", ranges, 0)])
+        told = [
+            Want("b0/ana", ranges, 0),
+            Greeting((RangeInterest("ana", ranges),), set(), 0, SPACE),
+        ]
+        for message in told:
+            assert "beyond 0 … 511" in str(*one.receive("b9", [message]).answers)
+            assert not one.wants("b9")
     one.receive("b9", [Want("b0/never told", (), 0)])
     one.check()
+
+
+def test_what_a_neighbour_says_that_cannot_be_changes_nothing():
+    broker = Broker("b0", schema=Schema.declare(SCHEMA))
+    broker.add_neighbour("b1")
+    other = Schema.declare({"price": "string"})
+    odd = Subscription("b1/odd", parse("price = 'high'", schema=other))
+    fine = wish("b1/fine", "price < 3")
+    greeting = Greeting(
+        (Interest("b1/odd", odd), Interest("b1/fine", fine.subscription)), frozenset(), 0
+    )
+    for messages in ([Unsubscribe("b1/x", 0), Subscribe(odd, 0), fine], [greeting]):
+        answers = broker.receive("b1", messages).answers
+        assert any(isinstance(answer, TypeConflictError) for answer in answers)
+        assert [*broker.wants("b1")] == ["b1/fine"]
+        broker.check()
 
 
 def test_mistakes_are_named():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from stentor.broker.broker import Broker
+from stentor.broker.broker import LATE, Broker
 from stentor.broker.keys import CLIENT
 from stentor.broker.messages import Delivery, Message, Sent, kind_of
 from stentor.broker.store import Store
@@ -128,6 +128,9 @@ class Overlay:
             messages = list(self._waiting[sender, receiver])
             self._waiting[sender, receiver].clear()
             outcome = self.brokers[receiver].receive(sender, messages)
+            for answer in outcome.answers:
+                if isinstance(answer, StentorError) and not isinstance(answer, LATE):
+                    raise answer  # brokers hand on only what they have accepted
             self.unwanted += outcome.unwanted
             self._deliveries += outcome.deliveries
             self._dispatch(receiver, outcome.sent)
