@@ -34,6 +34,11 @@ from stentor.index.signature import alternative_signature
 
 #: The last cell: seven bits, so that eight of them can be compared in one word.
 LAST_CELL: Final = 127
+TOP_BIT: Final = np.uint8(128)
+#: As many bits of a signature are kept in a byte.
+SIGN_BITS: Final = 7
+#: Bytes of a signature that stand beside a range where there are words to look for: all but a bit.
+SIGNS: Final = 9
 #: Where the cells but the first begin: so many edges of each filter.
 EDGES: Final = LAST_CELL - 1
 
@@ -44,10 +49,12 @@ class Filters(NamedTuple):
     dimensions: Dimensions
     edges: Float64  # (filters × EDGES,) ascending for each
     first_of: Int32  # (attributes,) ≥ 0 where an attribute is a filter: its signature has no bit
+    signs: int  # bytes of a signature beside each range
 
     @property
-    def count(self) -> int:
-        return len(self.dimensions.attribute)
+    def rows(self) -> int:
+        """Bytes of an alternative."""
+        return 2 * len(self.dimensions.attribute) + self.signs
 
 
 class Cells(NamedTuple):
@@ -57,22 +64,34 @@ class Cells(NamedTuple):
     high: UInt8  # (items × filters,)
     signature: UInt64  # (items,)
 
+    def bytes_of(self, filters: Filters) -> UInt8:
+        """What stands beside the ranges (items × rows): last cells have the top bit."""
+        items = len(self.signature)
+        byte = np.empty((items, filters.rows), np.uint8)
+        last = filters.rows - filters.signs
+        byte[:, 0:last:2] = self.low.reshape(items, last // 2)
+        byte[:, 1:last:2] = self.high.reshape(items, last // 2) | TOP_BIT
+        for sign in range(filters.signs):
+            part = self.signature >> np.uint64(SIGN_BITS * sign)
+            byte[:, last + sign] = part & np.uint64(LAST_CELL)
+        return byte
 
-def filters_of(dimensions: Dimensions, samples: Sequence[Float64]) -> Filters:
+
+def filters_of(dimensions: Dimensions, samples: Sequence[Float64], *, signs: int) -> Filters:
     """Filters whose cells hold equally many of the values in *samples*; each has a finite one."""
     shares = np.linspace(0.0, 1.0, LAST_CELL + 1)[1:-1]
     edges = [
         np.quantile(sample[np.isfinite(sample)], shares, method="inverted_cdf")
         for sample in samples
     ]
-    return with_edges(dimensions, np.concatenate([np.zeros(0), *edges]))
+    return with_edges(dimensions, np.concatenate([np.zeros(0), *edges]), signs)
 
 
-def with_edges(dimensions: Dimensions, edges: Float64) -> Filters:
+def with_edges(dimensions: Dimensions, edges: Float64, signs: int) -> Filters:
     """Filters whose cells begin at *edges*."""
     first_of = np.full(int(dimensions.attribute.max(initial=-1)) + 1, -1, np.int32)
     first_of[dimensions.attribute] = 0
-    return Filters(all_read_only(dimensions), read_only(edges), read_only(first_of))
+    return Filters(all_read_only(dimensions), read_only(edges), read_only(first_of), signs)
 
 
 def cells_of_alternatives(
@@ -95,8 +114,8 @@ def cells_of_events(events: EventColumns, filters: Filters) -> Cells:
 
 def _cells(bounds: Bounds, filters: Filters) -> tuple[UInt8, UInt8]:
     low, high = np.empty((2, bounds.low.size), np.uint8)
-    flat = (array.reshape(-1) for array in bounds)
-    _find_cells(*all_read_only(Bounds(*flat)), filters.edges, low, high)
+    flat = Bounds(bounds.low.reshape(-1), bounds.high.reshape(-1), bounds.need.reshape(-1))
+    _find_cells(*all_read_only(flat), filters.edges, low, high)
     return low, high
 
 

@@ -13,6 +13,7 @@ from stentor.encoding.columns import (
     Int64,
     MatchPairs,
     SubscriptionColumns,
+    UInt8,
     event_count,
     subscription_count,
 )
@@ -30,14 +31,14 @@ from stentor.index.mics.choosing import (
     smallest_boxes,
 )
 from stentor.index.mics.filters import (
+    SIGNS,
     Cells,
-    Filters,
     cells_of_alternatives,
     cells_of_events,
     filters_of,
     with_edges,
 )
-from stentor.index.mics.leaves import Leaves, Owners, Question
+from stentor.index.mics.leaves import Leaves, Question
 from stentor.index.mics.projection import Projection
 from stentor.index.mics.runs import Runs
 from stentor.index.mics.settings import PAPER, Settings
@@ -72,7 +73,7 @@ class Mics(Structure):
         super().__init__()
         self._chosen: list[dict[str, Any]] = []  # what speaks for each dimension
         self._projection: Projection | None = None  # None: no dimension is worth it
-        self._filters = filters_of(dimensions_of([]), [])
+        self._filters = filters_of(dimensions_of([]), [], signs=0)
         self._runs = Runs(0)
         self._filed_since = self._chosen_for = 0  # alternatives; of the last choice
         self._is_mapped = False
@@ -97,7 +98,7 @@ class Mics(Structure):
         """
         count = subscription_count(columns)
         alternatives = np.arange(len(columns.predicate_start) - 1)
-        cells = self._cells(columns, alternatives)
+        cells = cells_of_alternatives(columns, alternatives, self._filters)
         anything = np.full(len(alternatives), ~np.uint64(0))  # two may share what neither needs
         asked = _question(self._ranges(columns, alternatives), cells._replace(signature=anything))
         alternative, owner, _ = self._runs.meeting(asked)
@@ -120,11 +121,9 @@ class Mics(Structure):
             return _everything(len(alternatives))
         return self._projection.of_alternatives(columns, alternatives, self.settings.ranges)
 
-    def _cells(self, columns: SubscriptionColumns, alternatives: Int64) -> Cells:
-        cells = cells_of_alternatives(columns, alternatives, self._filters)
-        if self.settings.filters == 0:
-            return cells._replace(signature=np.zeros(len(alternatives), np.uint64))
-        return cells
+    def _bytes(self, columns: SubscriptionColumns, alternatives: Int64) -> UInt8:
+        """What stands beside the ranges of *alternatives*."""
+        return cells_of_alternatives(columns, alternatives, self._filters).bytes_of(self._filters)
 
     # What changes.
 
@@ -155,18 +154,24 @@ class Mics(Structure):
         parts = [alternatives[at : at + CHUNK] for at in range(0, len(alternatives), CHUNK)]
         if parts:
             ranges = _all_ranges([self._ranges(columns, part) for part in parts])
-            self._runs.add(alternatives, ranges, self._cells(columns, alternatives))
+            self._runs.add(alternatives, ranges, self._bytes(columns, alternatives))
 
     def _choose(self, standing: Int64) -> None:
-        """Choose dimensions, cells and filters anew for what is *standing*, and forget all ranges."""
+        """Choose dimensions, cells and filters for what is *standing*, and forget all ranges."""
         columns, settings = self.subscriptions.columns, self.settings
         found = selective_dimensions(columns, standing, self.history)
         chosen = smallest_boxes(columns, standing, found, settings)
         self._chosen = [one.explained() for one in chosen]
         self._projection = projection_of(chosen, settings) if chosen else None
         kept = found[: settings.filters]
-        self._filters = filters_of(dimensions_of(kept), [one.ends for one in kept])
-        self._runs = Runs(self._filters.count)
+        self._filters = filters_of(dimensions_of(kept), [one.ends for one in kept], signs=0)
+        sample = standing[:: max(1, len(standing) // FEW)]
+        if (
+            settings.filters
+            and cells_of_alternatives(columns, sample, self._filters).signature.any()
+        ):
+            self._filters = self._filters._replace(signs=SIGNS)
+        self._runs = Runs(self._filters.rows)
         self._filed_since, self._chosen_for = 0, len(standing)
 
     def _standing_alternatives(self) -> Int64:
@@ -186,12 +191,12 @@ class Mics(Structure):
             **with_prefix("dimensions", dimensions),
             **with_prefix("filters", self._filters.dimensions),
             **with_prefix("leaves", self._runs.only),
-            "signature": self._runs.owners.signature,
             "edges": np.concatenate([np.zeros(0), *edges]),
             "filter_edges": self._filters.edges,
         }
         alternatives = len(self.subscriptions.columns.predicate_start) - 1
-        meta = {"chosen": self._chosen, "alternatives": alternatives}
+        signs = self._filters.signs
+        meta = {"chosen": self._chosen, "alternatives": alternatives, "signs": signs}
         write_arrays(folder, arrays, kind=self.name, meta=meta)
 
     def _opened(self, folder: Path) -> None:
@@ -204,10 +209,8 @@ class Mics(Structure):
         self._is_mapped = True
         self._chosen = meta["chosen"]
         filters = bundle_of(Dimensions, "filters", arrays)
-        self._filters = with_edges(filters, arrays["filter_edges"])
-        owners = Owners(np.zeros(0, np.int32), arrays["signature"])
-        leaves = bundle_of(Leaves, "leaves", arrays)
-        self._runs = Runs.over(leaves, owners, self._filters.count)
+        self._filters = with_edges(filters, arrays["filter_edges"], meta["signs"])
+        self._runs = Runs.over(bundle_of(Leaves, "leaves", arrays), self._filters.rows)
         if self._chosen:
             low, high = ([one[end] for one in self._chosen] for end in ("low", "high"))
             edges = tuple(np.split(np.asarray(arrays["edges"]), len(self._chosen)))
@@ -227,7 +230,7 @@ class Mics(Structure):
             "ranges": self._runs.count,
             "runs": len(self._runs.leaves),
             "dimensions": self._chosen,
-            "filters": self._filters.count,
+            "filters": len(self._filters.dimensions.attribute),
         }
 
     def effort(self, events: EventColumns) -> dict[str, float]:
@@ -239,7 +242,7 @@ class Mics(Structure):
         if not self._is_mapped:
             columns, filed = self.subscriptions.columns, self._runs.filed()
             assert np.isin(self._standing_alternatives(), filed).all()
-            self._runs.check(self._ranges(columns, filed), self._cells(columns, filed))
+            self._runs.check(self._ranges(columns, filed), self._bytes(columns, filed))
 
 
 def _question(ranges: Ranges, cells: Cells) -> Question:

@@ -4,7 +4,8 @@
     low     │ ascending    │ asc.  │ asc.  │         by their low ends: all that can hold a number
     high    │              │       │       │         begin in a short stretch before it, and about
     owner   │              │       │       │         half of those do hold it
-    word    filter by filter eight first cells, eight last cells: eight ranges in two subtractions
+    word    in granules of 64 ranges, a byte for each: row by row their first cells of a filter,
+            their last cells, …, then bits of signatures; eight ranges in two subtractions
 
 The paper's leaves are merged ranges with a list of owners each; where subscriptions are many, one
 leaf soon owns them all. Here each range stands by itself.
@@ -13,7 +14,7 @@ leaf soon owns them all. Here each range stands by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +23,22 @@ from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import Int32, Int64, UInt8, UInt64
 from stentor.encoding.readonly import all_read_only, read_only
 from stentor.index.bit_places import NO_BITS, lowest_bit, place_of
+from stentor.index.mics.filters import LAST_CELL, SIGN_BITS
 
-#: Ranges whose cells are compared in one word.
-GRANULE: Final = 8
+#: Ranges that are compared at a time, in so many words: a line of the cache, a vector register.
+GRANULE, WORDS = 64, 8
+#: Owners of a question are many where there is one for so many words of 64.
+MANY: Final = 8
 #: The kind of ranges that came one by one and are in no order.
 UNSORTED: Final = 64
 _TOP_BITS: Final = np.uint64(0x8080_8080_8080_8080)
+_LOW_BITS: Final = np.uint64(0x7F7F_7F7F_7F7F_7F7F)
 _EACH_BYTE: Final = np.uint64(0x0101_0101_0101_0101)
 _ONE: Final = np.uint64(1)
+
+Words = tuple[
+    np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64
+]
 
 
 class Leaves(NamedTuple):
@@ -41,7 +50,7 @@ class Leaves(NamedTuple):
     high: UInt64  # (ranges,)
     owner: Int32  # (ranges,)
     stamp: Int32  # (ranges,) which of the owner's ranges these are: earlier ones hold no longer
-    word: UInt64  # (granules × filters × 2,) first cells, last cells; a byte for each range
+    word: UInt64  # (granules × rows × WORDS,)
 
     @property
     def count(self) -> int:
@@ -50,23 +59,24 @@ class Leaves(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """Ranges in any order, each with the cells of its owner."""
+    """Ranges in any order, each with the bytes of its owner."""
 
     low: UInt64  # (ranges,)
     high: UInt64  # (ranges,)
     owner: Int32  # (ranges,)
     stamp: Int32  # (ranges,)
-    first: UInt8  # (ranges, filters) first cells
-    last: UInt8  # (ranges, filters) last cells
+    byte: UInt8  # (ranges, rows)
 
     def at(self, places: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Pieces:
         """Those at *places*."""
-        return Pieces(*(array[places] for array in self))
+        arrays: Any = (array[places] for array in self)
+        return Pieces(*arrays)
 
 
 def joined(parts: Sequence[Pieces]) -> Pieces:
     """The ranges of all *parts*."""
-    return Pieces(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    arrays: Any = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return Pieces(*arrays)
 
 
 def sorted_leaves(pieces: Pieces) -> Leaves:
@@ -85,23 +95,21 @@ def unsorted_leaves(pieces: Pieces) -> Leaves:
     return _packed(kinds, starts, pieces, np.arange(count))
 
 
-def pieces_of(leaves: Leaves, filters: int) -> Pieces:
-    """The ranges of *leaves* with their cells."""
+def pieces_of(leaves: Leaves, rows: int) -> Pieces:
+    """The ranges of *leaves* with their bytes."""
     granules = -(-leaves.count // GRANULE)
-    cells = leaves.word.view(np.uint8).reshape(granules, filters, 2, GRANULE)
-    by_range = cells.transpose(2, 0, 3, 1).reshape(2, granules * GRANULE, filters)
-    first, last = by_range[:, : leaves.count]
-    return Pieces(leaves.low, leaves.high, leaves.owner, leaves.stamp, first, last)
+    by_granule = leaves.word.view(np.uint8).reshape(granules, rows, GRANULE)
+    byte = by_granule.transpose(0, 2, 1).reshape(granules * GRANULE, rows)[: leaves.count]
+    return Pieces(leaves.low, leaves.high, leaves.owner, leaves.stamp, byte)
 
 
 def _packed(kinds: UInt8, starts: Int64, pieces: Pieces, order: Int64) -> Leaves:
-    filters = pieces.first.shape[1]
-    word = np.zeros(-(-len(order) // GRANULE) * filters * 2, np.uint64)
-    cells = (read_only(np.ascontiguousarray(end).reshape(-1)) for end in pieces[4:])
-    _pack(*cells, read_only(order), filters, word.view(np.uint8))
-    return all_read_only(
-        Leaves(kinds.astype(np.uint8), starts, *(array[order] for array in pieces[:4]), word)
-    )
+    rows = pieces.byte.shape[1]
+    word = np.zeros(-(-len(order) // GRANULE) * rows * WORDS, np.uint64)
+    byte = read_only(np.ascontiguousarray(pieces.byte).reshape(-1))
+    _pack(byte, read_only(order), rows, word.view(np.uint8))
+    low, high, owner, stamp, _ = pieces.at(order)
+    return all_read_only(Leaves(kinds.astype(np.uint8), starts, low, high, owner, stamp, word))
 
 
 def _bits_of(lengths: UInt64) -> UInt8:
@@ -116,18 +124,17 @@ def _bits_of(lengths: UInt64) -> UInt8:
 
 
 @kernel
-def _pack(first: UInt8, last: UInt8, order: Int64, filters: int, byte: UInt8) -> None:
-    """Write the cells of each range to its *byte* of the words."""
+def _pack(given: UInt8, order: Int64, rows: int, byte: UInt8) -> None:
+    """Write the bytes of each range to its place in the words."""
     for place in range(len(order)):
-        start = place // GRANULE * filters * 2 * GRANULE + place % GRANULE
-        source = order[place] * filters
-        for one in range(filters):
-            byte[start + 2 * one * GRANULE] = first[source + one]
-            byte[start + (2 * one + 1) * GRANULE] = last[source + one]
+        start = place // GRANULE * rows * GRANULE + place % GRANULE
+        source = order[place] * rows
+        for row in range(rows):
+            byte[start + row * GRANULE] = given[source + row]
 
 
 class Question(NamedTuple):
-    """What is looked for: ranges and cells, and what signature there is."""
+    """What is looked for: ranges, cells from … to, and what signature there is."""
 
     start: Int64  # (questions + 1,)
     low: UInt64  # (ranges,)
@@ -137,19 +144,14 @@ class Question(NamedTuple):
     signature: UInt64  # (questions,)
 
 
-class Owners(NamedTuple):
-    """What is known of owners."""
-
-    stamp: Int32  # (owners,) of the ranges that hold; (0,): all do
-    signature: UInt64  # (owners,) the bits that each cannot do without; (0,): none
-
-
 @kernel
 def meet(
     leaves: Leaves,
-    owners: Owners,
+    stamp: Int32,
     asked: Question,
-    filters: int,
+    rows: int,
+    spread: UInt64,
+    mark: UInt64,
     found: int,
     question: Int64,
     owner: Int64,
@@ -157,13 +159,15 @@ def meet(
 ) -> int:
     """Add pairs of a question and an owner that may meet from *found* on; how many there are then.
 
-    Those beyond the end of *owner* are only counted. *looked* counts the ranges looked at. An owner
-    comes once for each pair of ranges that meet.
+    Those beyond the end of *owner* are only counted. *stamp* says of each owner which ranges hold;
+    where it is empty all do. *spread* is scratch for a word of each row, *mark*, all zeros, for a
+    bit of each owner, or empty. *looked* counts the ranges looked at. An owner may come several
+    times: once for each pair of ranges that meet.
     """
+    filters = len(asked.first) // max(1, len(asked.signature))
     for one in range(len(asked.start) - 1):
-        lacking = ~asked.signature[one]
-        first = asked.first[one * filters : (one + 1) * filters]
-        last = asked.last[one * filters : (one + 1) * filters]
+        before = found
+        _spread_out(asked, one, filters, rows, spread)
         for place in range(asked.start[one], asked.start[one + 1]):
             low, high = asked.low[place], asked.high[place]
             for number in range(len(leaves.kind)):
@@ -175,43 +179,114 @@ def meet(
                     stop = _first_after(leaves.low, high, start, stop)
                 looked[0] += stop - start
                 for granule in range(start // GRANULE, (stop + GRANULE - 1) // GRANULE):
-                    left = _suiting(leaves.word, granule, first, last)
-                    while left != NO_BITS:
-                        bit = lowest_bit(left)
-                        left ^= bit
-                        slot = granule * GRANULE + (place_of(bit) >> 3)
-                        if slot < start or slot >= stop:
-                            continue
-                        if leaves.low[slot] > high or leaves.high[slot] < low:
-                            continue
-                        mine = leaves.owner[slot]
-                        if len(owners.stamp) > 0 and owners.stamp[mine] != leaves.stamp[slot]:
-                            continue
-                        if len(owners.signature) > 0 and owners.signature[mine] & lacking:
-                            continue
-                        if found < len(owner):
-                            question[found], owner[found] = one, mine
-                        found += 1
+                    suiting = _suiting(leaves.word, granule, filters, rows, spread)
+                    if _is_empty(suiting):
+                        continue
+                    for word in range(WORDS):
+                        left = suiting[word]
+                        while left != NO_BITS:
+                            bit = lowest_bit(left)
+                            left ^= bit
+                            slot = granule * GRANULE + word * 8 + (place_of(bit) >> 3)
+                            if slot < start or slot >= stop:
+                                continue
+                            if leaves.high[slot] < low:
+                                continue
+                            if leaves.kind[number] == UNSORTED and leaves.low[slot] > high:
+                                continue
+                            mine = leaves.owner[slot]
+                            if len(stamp) > 0 and stamp[mine] != leaves.stamp[slot]:
+                                continue
+                            if found < len(owner):
+                                question[found], owner[found] = one, mine
+                            found += 1
+        if before + len(mark) // MANY < found <= len(owner):
+            found = _in_order(owner, before, found, mark)
+            question[before:found] = one
     return found
 
 
 @kernel_inline
-def _suiting(word: UInt64, granule: int, first: UInt8, last: UInt8) -> np.uint64:
-    """The top bits of the ranges of *granule* whose cells meet those from *first* to *last*.
+def _in_order(owner: Int64, start: int, stop: int, mark: UInt64) -> int:
+    """Put a slice of *owner* in ascending order, each once; where it ends then.
+
+    Cost: O(owners / 64), which for many is less than comparisons; the verifier likes the order.
+    """
+    first, last = len(mark), -1
+    for place in range(start, stop):
+        word = owner[place] >> 6
+        mark[word] |= _ONE << np.uint64(owner[place] & 63)
+        first, last = min(first, word), max(last, word)
+    for word in range(first, last + 1):
+        left = mark[word]
+        mark[word] = NO_BITS
+        while left != NO_BITS:
+            bit = lowest_bit(left)
+            left ^= bit
+            owner[start] = 64 * word + place_of(bit)
+            start += 1
+    return start
+
+
+@kernel_inline
+def _spread_out(asked: Question, one: int, filters: int, rows: int, spread: UInt64) -> None:
+    """Write what *one* asks of each row into all bytes of a word."""
+    for number in range(filters):
+        last, first = asked.last[one * filters + number], asked.first[one * filters + number]
+        spread[2 * number] = np.uint64(last) * _EACH_BYTE | _TOP_BITS
+        spread[2 * number + 1] = np.uint64(first) * _EACH_BYTE
+    lacking = ~asked.signature[one]
+    for row in range(2 * filters, rows):
+        spread[row] = (lacking & np.uint64(LAST_CELL)) * _EACH_BYTE
+        lacking >>= np.uint64(SIGN_BITS)
+
+
+@kernel_inline
+def _suiting(word: UInt64, granule: int, filters: int, rows: int, spread: UInt64) -> Words:
+    """The top bits of the ranges of *granule* that suit what is *spread* out.
 
     Cells have seven bits, so a subtraction from a byte whose top bit is set leaves that bit where
-    the comparison holds.
+    the comparison holds; last cells are kept with it.
     """
-    left = _TOP_BITS
-    width = 2 * len(first)
+    left = (_TOP_BITS, _TOP_BITS, _TOP_BITS, _TOP_BITS, _TOP_BITS, _TOP_BITS, _TOP_BITS, _TOP_BITS)
+    width = rows * WORDS
     words = word[granule * width : (granule + 1) * width]
-    for one in range(len(first)):
-        most = np.uint64(last[one]) * _EACH_BYTE
-        least = np.uint64(first[one]) * _EACH_BYTE
-        left &= ((most | _TOP_BITS) - words[2 * one]) & ((words[2 * one + 1] | _TOP_BITS) - least)
-        if left == NO_BITS:
-            break
+    for row in range(0, 2 * filters, 2):
+        most, least = spread[row], spread[row + 1]
+        w = words[row * WORDS : (row + 2) * WORDS]
+        left = (
+            left[0] & (most - w[0]) & (w[8] - least),
+            left[1] & (most - w[1]) & (w[9] - least),
+            left[2] & (most - w[2]) & (w[10] - least),
+            left[3] & (most - w[3]) & (w[11] - least),
+            left[4] & (most - w[4]) & (w[12] - least),
+            left[5] & (most - w[5]) & (w[13] - least),
+            left[6] & (most - w[6]) & (w[14] - least),
+            left[7] & (most - w[7]) & (w[15] - least),
+        )
+        if _is_empty(left):
+            return left
+    for row in range(2 * filters, rows):
+        lacking = spread[row]
+        w = words[row * WORDS : (row + 1) * WORDS]
+        left = (
+            left[0] & ~((w[0] & lacking) + _LOW_BITS),
+            left[1] & ~((w[1] & lacking) + _LOW_BITS),
+            left[2] & ~((w[2] & lacking) + _LOW_BITS),
+            left[3] & ~((w[3] & lacking) + _LOW_BITS),
+            left[4] & ~((w[4] & lacking) + _LOW_BITS),
+            left[5] & ~((w[5] & lacking) + _LOW_BITS),
+            left[6] & ~((w[6] & lacking) + _LOW_BITS),
+            left[7] & ~((w[7] & lacking) + _LOW_BITS),
+        )
     return left
+
+
+@kernel_inline
+def _is_empty(left: Words) -> bool:
+    """Whether no bit is set."""
+    some = left[0] | left[1] | left[2] | left[3] | left[4] | left[5] | left[6] | left[7]
+    return bool(some == NO_BITS)
 
 
 @kernel_inline
@@ -229,7 +304,7 @@ def _first_from(low: UInt64, begin: np.uint64, start: int, stop: int) -> int:
 @kernel_inline
 def _first_after(low: UInt64, end: np.uint64, start: int, stop: int) -> int:
     """The first place from *start* on whose low end is more than *end*: found near *start*."""
-    step = GRANULE
+    step = 8
     while start + step < stop and low[start + step] <= end:
         start += step
         step += step

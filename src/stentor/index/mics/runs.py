@@ -11,14 +11,13 @@ from typing import Final, Self
 
 import numpy as np
 
-from stentor.encoding.columns import Int64
+from stentor.encoding.columns import Int64, UInt8
 from stentor.encoding.hilbert import Ranges
-from stentor.encoding.readonly import all_read_only
+from stentor.encoding.readonly import all_read_only, read_only
 from stentor.index.growing import GrowingArray
-from stentor.index.mics.filters import Cells
 from stentor.index.mics.leaves import (
+    MANY,
     Leaves,
-    Owners,
     Pieces,
     Question,
     joined,
@@ -32,60 +31,58 @@ from stentor.index.mics.leaves import (
 TAIL: Final = 512
 #: A run takes those along that are up to so many times larger.
 GROWTH: Final = 4
-#: Pairs that there is room for at first, and then for each question.
-ROOM, ROOM_EACH = 1 << 10, 16
+#: Pairs that there is room for at least; and how many times as many as a question gave before.
+ROOM, MORE = 1 << 10, 1.25
+#: The stamps where nothing was removed.
+ALL_HOLD: Final = read_only(np.zeros(0, np.int32))
 
 
 class Runs:
     """The ranges of numbered owners."""
 
-    def __init__(self, filters: int) -> None:
-        self.filters = filters
+    def __init__(self, rows: int) -> None:
+        self.rows = rows  # bytes beside each range
         self._runs: list[Leaves] = []
         self._tail: Pieces | None = None
         self._tail_leaves: list[Leaves] = []
         self._stamp = GrowingArray(np.int32)  # by owner
-        self._signature = GrowingArray(np.uint64)  # by owner
         self._count = GrowingArray(np.int32)  # by owner: how many ranges hold
+        self._owners = 0  # one more than the last
         self._dead = 0
-        self._owners = Owners(self._stamp.view, self._signature.view)
+        self._found_each = 0.0  # pairs, of a question: for room
 
     @classmethod
-    def over(cls, leaves: Leaves, owners: Owners, filters: int) -> Self:
+    def over(cls, leaves: Leaves, rows: int) -> Self:
         """Read-only runs of *leaves*, of which nothing is copied."""
-        runs = cls(filters)
+        runs = cls(rows)
         runs._runs = [all_read_only(leaves)]
-        runs._owners = all_read_only(owners)
+        runs._owners = int(leaves.owner.max(initial=-1)) + 1
         return runs
 
-    def add(self, owners: Int64, ranges: Ranges, cells: Cells) -> None:
-        """Add the *ranges* of each of *owners*, which have none that hold.
+    def add(self, owners: Int64, ranges: Ranges, byte: UInt8) -> None:
+        """Add the *ranges* of each of *owners*, which have none that hold; its *byte* (× rows).
 
         Cost: amortised O(log) a range.
         """
         beyond = int(owners.max(initial=-1)) + 1 - len(self._stamp)
         if beyond > 0:
-            for array in (self._stamp, self._signature, self._count):
+            for array in (self._stamp, self._count):
                 array.extend(0, beyond)
+            self._owners += beyond
         counts = np.diff(ranges.starts)
         self._count.writable[owners] = counts
-        self._signature.writable[owners] = cells.signature
-        stamp = self._stamp.view[owners]
-        shape = len(owners), self.filters
         fresh = Pieces(
             ranges.low,
             ranges.high,
             np.repeat(owners.astype(np.int32), counts),
-            np.repeat(stamp, counts),
-            np.repeat(cells.low.reshape(shape), counts, axis=0),
-            np.repeat(cells.high.reshape(shape), counts, axis=0),
+            np.repeat(self._stamp.view[owners], counts),
+            np.repeat(byte, counts, axis=0),
         )
         waiting = fresh if self._tail is None else joined([self._tail, fresh])
         if len(waiting.owner) > TAIL:
             self._settle(waiting)
         else:
             self._tail, self._tail_leaves = waiting, [unsorted_leaves(waiting)]
-        self._owners = Owners(self._stamp.view, self._signature.view)
 
     def remove(self, owners: Int64) -> None:
         """Let the ranges of *owners*, each once, hold no longer. Cost: O(1) each."""
@@ -98,7 +95,7 @@ class Runs:
     def sort_all(self) -> None:
         """Leave one run of all that holds."""
         if self.leaves:
-            waiting = joined([pieces_of(leaves, self.filters) for leaves in self.leaves])
+            waiting = joined([pieces_of(leaves, self.rows) for leaves in self.leaves])
             self._runs = []
             self._settle(waiting)
 
@@ -107,15 +104,20 @@ class Runs:
 
         A pair may come several times.
         """
-        room, found = 0, ROOM + ROOM_EACH * len(asked.signature)
+        questions = len(asked.signature)
+        room, found = 0, ROOM + int(self._found_each * questions)
+        stamp = self._stamp.view if self._dead else ALL_HOLD
+        words = self._owners // 64 + 1
+        mark = np.zeros(words if self._found_each > words / MANY else 0, np.uint64)
         while found > room:
             room, found = found, 0
             question, owner = np.empty(room, np.int64), np.empty(room, np.int64)
-            looked = np.zeros(1, np.int64)
+            spread, looked = np.empty(self.rows, np.uint64), np.zeros(1, np.int64)
             for leaves in self.leaves:
                 found = meet(
-                    leaves, self._owners, asked, self.filters, found, question, owner, looked
+                    leaves, stamp, asked, self.rows, spread, mark, found, question, owner, looked
                 )
+        self._found_each = max(self._found_each, MORE * found / max(1, questions))
         return question[:found], owner[:found], int(looked[0])
 
     @property
@@ -124,33 +126,28 @@ class Runs:
         return self._runs + self._tail_leaves
 
     @property
-    def owners(self) -> Owners:
-        """What is known of owners."""
-        return self._owners
-
-    @property
     def count(self) -> int:
         """How many ranges hold."""
         return sum(leaves.count for leaves in self.leaves) - self._dead
 
     @property
     def nbytes(self) -> int:
-        by_owner = sum(one.nbytes for one in (self._stamp, self._signature, self._count))
+        by_owner = sum(one.nbytes for one in (self._stamp, self._count))
         return by_owner + sum(array.nbytes for leaves in self.leaves for array in leaves)
 
     @property
     def only(self) -> Leaves:
         """The one run, after `sort_all`; of no range where there is none."""
-        return self._runs[0] if self._runs else sorted_leaves(_no_pieces(self.filters))
+        return self._runs[0] if self._runs else sorted_leaves(_no_pieces(self.rows))
 
     def filed(self) -> Int64:
         """The owners whose ranges hold, ascending."""
         return np.flatnonzero(self._count.view)
 
-    def check(self, ranges: Ranges, cells: Cells) -> None:
-        """Assert that *ranges* and *cells* are those of all that is filed, and all in order."""
-        none = _no_pieces(self.filters)
-        all_pieces = joined([none, *(pieces_of(leaves, self.filters) for leaves in self.leaves)])
+    def check(self, ranges: Ranges, byte: UInt8) -> None:
+        """Assert that *ranges* and *byte* are those of all that is filed, and all is in order."""
+        none = _no_pieces(self.rows)
+        all_pieces = joined([none, *(pieces_of(leaves, self.rows) for leaves in self.leaves)])
         held = self._live(all_pieces)
         assert len(all_pieces.owner) - len(held.owner) == self._dead
         held = held.at(np.lexsort((held.low, held.owner)))
@@ -159,10 +156,7 @@ class Runs:
         assert np.array_equal(held.owner, np.repeat(filed, counts))
         assert np.array_equal(held.low, ranges.low)
         assert np.array_equal(held.high, ranges.high)
-        assert np.array_equal(self._signature.view[filed], cells.signature)
-        for found, given in ((held.first, cells.low), (held.last, cells.high)):
-            expected = np.repeat(given.reshape(len(filed), self.filters), counts, axis=0)
-            assert np.array_equal(found, expected)
+        assert np.array_equal(held.byte, np.repeat(byte, counts, axis=0))
         for leaves in self._runs:
             for kind, start, stop in zip(
                 leaves.kind.tolist(), leaves.kind_start[:-1], leaves.kind_start[1:], strict=True
@@ -176,7 +170,7 @@ class Runs:
         size = len(waiting.owner)
         taken = [waiting]
         while self._runs and self._runs[-1].count <= GROWTH * size:
-            taken.append(pieces_of(self._runs.pop(), self.filters))
+            taken.append(pieces_of(self._runs.pop(), self.rows))
             size += len(taken[-1].owner)
         together = joined(taken)
         live = self._live(together)
@@ -190,7 +184,6 @@ class Runs:
         return pieces.at(self._stamp.view[pieces.owner] == pieces.stamp)
 
 
-def _no_pieces(filters: int) -> Pieces:
-    ends, cells = np.zeros(0, np.uint64), np.zeros((0, filters), np.uint8)
-    number = np.zeros(0, np.int32)
-    return Pieces(ends, ends, number, number, cells, cells)
+def _no_pieces(rows: int) -> Pieces:
+    ends, number = np.zeros(0, np.uint64), np.zeros(0, np.int32)
+    return Pieces(ends, ends, number, number, np.zeros((0, rows), np.uint8))

@@ -19,8 +19,8 @@ class Settings:
     dimensions: int = 3  # onto which the content space is projected, at most
     bits: int = 10  # of a coordinate: 2^bits cells in each dimension
     cells: str = VARIABLE  # as wide as a sample says, or equal
-    ranges: int = 8  # of an alternative, about: larger boxes are made of larger cells
-    filters: int = 16  # attributes whose cells stand beside a range, at most
+    ranges: int = 4  # of an alternative, about: larger boxes are made of larger cells
+    filters: int = 24  # attributes whose cells stand beside a range, at most
 
     def __post_init__(self) -> None:
         for name, value, least, most in (
