@@ -53,7 +53,7 @@ class Leaves(NamedTuple):
     word: UInt64  # (granules × rows × WORDS,)
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """How many ranges there are."""
         return len(self.owner)
 
@@ -97,9 +97,9 @@ def unsorted_leaves(pieces: Pieces) -> Leaves:
 
 def pieces_of(leaves: Leaves, rows: int) -> Pieces:
     """The ranges of *leaves* with their bytes."""
-    granules = -(-leaves.count // GRANULE)
+    granules = -(-leaves.size // GRANULE)
     by_granule = leaves.word.view(np.uint8).reshape(granules, rows, GRANULE)
-    byte = by_granule.transpose(0, 2, 1).reshape(granules * GRANULE, rows)[: leaves.count]
+    byte = by_granule.transpose(0, 2, 1).reshape(granules * GRANULE, rows)[: leaves.size]
     return Pieces(leaves.low, leaves.high, leaves.owner, leaves.stamp, byte)
 
 
@@ -200,7 +200,7 @@ def meet(
                             if found < len(owner):
                                 question[found], owner[found] = one, mine
                             found += 1
-        if before + len(mark) // MANY < found <= len(owner):
+        if len(mark) > 0 and before + len(mark) // MANY < found <= len(owner):
             found = _in_order(owner, before, found, mark)
             question[before:found] = one
     return found

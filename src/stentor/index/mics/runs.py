@@ -128,7 +128,7 @@ class Runs:
     @property
     def count(self) -> int:
         """How many ranges hold."""
-        return sum(leaves.count for leaves in self.leaves) - self._dead
+        return sum(leaves.size for leaves in self.leaves) - self._dead
 
     @property
     def nbytes(self) -> int:
@@ -169,7 +169,7 @@ class Runs:
         """Make a run of *waiting*, with those that are not much larger."""
         size = len(waiting.owner)
         taken = [waiting]
-        while self._runs and self._runs[-1].count <= GROWTH * size:
+        while self._runs and self._runs[-1].size <= GROWTH * size:
             taken.append(pieces_of(self._runs.pop(), self.rows))
             size += len(taken[-1].owner)
         together = joined(taken)
