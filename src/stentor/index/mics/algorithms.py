@@ -133,3 +133,15 @@ def covered_ranges(union: Ordered, low: UInt64, high: UInt64, found: UInt8) -> N
     """1 in *found* where one of the ranges is subsumed by *union*; nothing changes."""
     for place in range(len(low)):
         found[place] = is_covered(union, low[place], high[place])
+
+
+@kernel
+def meet_union(union: Ordered, starts: Int64, low: UInt64, high: UInt64, found: UInt8) -> None:
+    """1 in *found* where a range of an item shares a number with *union*. Cost: O(log) each."""
+    for item in range(len(found)):
+        found[item] = 0
+        for place in range(starts[item], starts[item + 1]):
+            position = predecessor(union, high[place])
+            if position != NOWHERE and union.high[slot_of(union, position)] >= low[place]:
+                found[item] = 1
+                break

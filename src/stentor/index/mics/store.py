@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from stentor.encoding.columns import Int64, UInt8, UInt64
 from stentor.encoding.hilbert import Ranges
+from stentor.encoding.readonly import all_read_only
 from stentor.index.growing import GrowingArray
 from stentor.index.mics.algorithms import (
     GONE,
@@ -16,6 +17,7 @@ from stentor.index.mics.algorithms import (
     Entries,
     add_entries,
     look_up,
+    meet_union,
 )
 from stentor.index.mics.ordered import BLOCK, ORDERED, RANGES, Ordered, new_ordered, with_room
 from stentor.index.mics.unsubscription import remove_entries
@@ -127,6 +129,12 @@ class RangeStore:
         """1 where one of *numbers* is in the union. Cost: O(log ranges) each (Algorithm 2)."""
         found = np.zeros(len(numbers), np.uint8)
         look_up(self.union, np.ascontiguousarray(numbers, np.uint64), found)
+        return found
+
+    def meets(self, asked: Ranges) -> UInt8:
+        """1 where a range of *asked* shares a number with the union."""
+        found = np.zeros(len(asked.starts) - 1, np.uint8)
+        meet_union(self.union, *all_read_only(asked), found)
         return found
 
     @property
