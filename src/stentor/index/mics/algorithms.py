@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stentor._jit import kernel, kernel_inline, kernel_part
-from stentor.encoding.columns import UInt8, UInt64
+from stentor.encoding.columns import Int64, UInt8, UInt64
 from stentor.index.mics.ordered import (
     NOWHERE,
     ONE,
