@@ -23,8 +23,8 @@ PAPER: Final = {
     4: (0.1, 1.1, 10.2, 124.1),
 }
 #: Cells that all boxes of a row have together, at least; and boxes.
-CELLS: Final = 1 << 18
-FEWEST: Final = 32
+CELLS: Final = 1 << 17
+FEWEST: Final = 16
 #: Cells that are enumerated at once: as many as a cache holds.
 AT_ONCE: Final = 1 << 15
 
