@@ -54,8 +54,8 @@ class Partition:
             raise SettingsError(f"cells of {self.bits} bits; expected 2 to {most}")
         if not (np.isfinite([self.low, self.high]).all() and (self.low < self.high).all()):
             raise SettingsError(
-                "a dimension's domain is empty or endless; expected low < high, both finite: values "
-                "beyond them are in the first and the last cell"
+                "a dimension's domain is empty or endless; expected low < high, both finite: what "
+                "lies beyond is in the first or the last cell"
             )
 
     @classmethod
