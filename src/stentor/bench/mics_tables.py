@@ -54,7 +54,7 @@ def _facts(options: BenchOptions, size: int, **more: object) -> dict[str, object
 
 def _timed(ranges: Ranges) -> tuple[float, RangeStore]:
     """The seconds that filling a table took, once, and the table."""
-    filled(Ranges(ranges.starts[:1], ranges.low[:0], ranges.high[:0]))  # compiles
+    filled(Ranges(np.array([0, 1]), ranges.low[:1], ranges.high[:1]))  # compiles
     start = time.perf_counter()
     store = filled(ranges)
     return time.perf_counter() - start, store

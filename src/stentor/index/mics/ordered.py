@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stentor._jit import kernel_inline, kernel_part
+from stentor._moving import move
 from stentor.encoding.columns import Int64, UInt64
 
 #: Ranges of a block.
@@ -151,16 +152,21 @@ def put(ordered: Ordered, low: np.uint64, high: np.uint64, entry: int) -> None:
             place, offset = place + 1, offset - BLOCK // 2
             block = ordered.order[place]
     start = block * BLOCK
-    for hole in range(start + ordered.filled[block], start + offset, -1):
-        ordered.low[hole] = ordered.low[hole - 1]
-        ordered.high[hole] = ordered.high[hole - 1]
-        ordered.entry[hole] = ordered.entry[hole - 1]
+    _shift(ordered, start + offset + 1, start + offset, ordered.filled[block] - offset)
     ordered.low[start + offset] = low
     ordered.high[start + offset] = high
     ordered.entry[start + offset] = entry
     ordered.filled[block] += 1
     ordered.first[place] = ordered.low[start]
     ordered.highest[block] = max(ordered.highest[block], high)
+
+
+@kernel_inline
+def _shift(ordered: Ordered, target: int, source: int, count: int) -> None:
+    """Move *count* ranges from *source* on to *target*."""
+    move(ordered.low, target, source, count)
+    move(ordered.high, target, source, count)
+    move(ordered.entry, target, source, count)
 
 
 @kernel_part
@@ -173,10 +179,7 @@ def take_away(ordered: Ordered, position: int) -> int:
     gone = ordered.high[start + offset]
     ordered.filled[block] -= 1
     filled = ordered.filled[block]
-    for hole in range(start + offset, start + filled):
-        ordered.low[hole] = ordered.low[hole + 1]
-        ordered.high[hole] = ordered.high[hole + 1]
-        ordered.entry[hole] = ordered.entry[hole + 1]
+    _shift(ordered, start + offset, start + offset + 1, filled - offset)
     ordered.low[start + filled] = NEVER
     if filled == 0:
         _free_block(ordered, place)
@@ -222,9 +225,8 @@ def _open_block(ordered: Ordered, place: int) -> None:
     else:
         block = used[TOUCHED]
         used[TOUCHED] += 1
-    for hole in range(used[ORDERED], place, -1):
-        ordered.order[hole] = ordered.order[hole - 1]
-        ordered.first[hole] = ordered.first[hole - 1]
+    move(ordered.order, place + 1, place, used[ORDERED] - place)
+    move(ordered.first, place + 1, place, used[ORDERED] - place)
     ordered.order[place] = block
     ordered.filled[block] = 0
     ordered.highest[block] = np.uint64(0)
@@ -237,9 +239,8 @@ def _free_block(ordered: Ordered, place: int) -> None:
     used = ordered.used
     block = ordered.order[place]
     used[ORDERED] -= 1
-    for hole in range(place, used[ORDERED]):
-        ordered.order[hole] = ordered.order[hole + 1]
-        ordered.first[hole] = ordered.first[hole + 1]
+    move(ordered.order, place, place + 1, used[ORDERED] - place)
+    move(ordered.first, place, place + 1, used[ORDERED] - place)
     ordered.first[used[ORDERED]] = NEVER
     ordered.filled[block] = used[FREE_BLOCK]
     used[FREE_BLOCK] = block
@@ -252,12 +253,8 @@ def _cut(ordered: Ordered, place: int) -> None:
     _open_block(ordered, place + 1)
     left, right = ordered.order[place], ordered.order[place + 1]
     half = BLOCK // 2
-    for offset in range(half):
-        source, target = left * BLOCK + half + offset, right * BLOCK + offset
-        ordered.low[target] = ordered.low[source]
-        ordered.high[target] = ordered.high[source]
-        ordered.entry[target] = ordered.entry[source]
-        ordered.low[source] = NEVER
+    _shift(ordered, right * BLOCK, left * BLOCK + half, half)
+    ordered.low[left * BLOCK + half : (left + 1) * BLOCK] = NEVER
     ordered.filled[left] = half
     ordered.filled[right] = half
     ordered.first[place + 1] = ordered.low[right * BLOCK]
