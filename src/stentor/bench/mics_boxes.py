@@ -44,6 +44,15 @@ def boxes(law: str, count: int, dimensions: int, size: int, seed: int) -> tuple[
     return low, low + np.uint64(size - 1)
 
 
+def mixed_boxes(
+    law: str, count: int, dimensions: int, largest: int, seed: int
+) -> tuple[UInt64, UInt64]:
+    """Boxes with sides of 1 to *largest* intervals, all as often: what the paper's figures fit."""
+    low = drawn(law, count, dimensions, seed)
+    beyond = random_of(seed, dimensions, count).integers(0, largest, low.shape, np.uint64)
+    return low, np.minimum(low + beyond, np.uint64(LAST))
+
+
 def ranges_of(low: UInt64, high: UInt64) -> Ranges:
     """The ranges of boxes."""
     return HilbertCurve(low.shape[1], BITS).ranges(low, high)

@@ -28,6 +28,7 @@ from stentor.bench.mics_boxes import (
     drawn,
     filled,
     held,
+    mixed_boxes,
     ranges_of,
 )
 from stentor.bench.result import BenchOptions, Table, Unit
@@ -71,11 +72,8 @@ def tables(options: BenchOptions, size: int) -> tuple[Table, ...]:
 
 def fitted(law: str, count: int, seed: int) -> tuple[UInt64, UInt64]:
     """Boxes of 1 to 4 intervals a side; most reach over all of a dimension that is left out."""
-    random = random_of(seed, count)
-    low = drawn(law, count, ALL, seed)
-    sides = random.integers(0, SIDE, low.shape, np.uint64)
-    high = np.minimum(low + sides, np.uint64(LAST))
-    is_asked = random.random(low.shape) < ASKED[law]
+    low, high = mixed_boxes(law, count, ALL, SIDE, seed)
+    is_asked = random_of(seed, count).random(low.shape) < ASKED[law]
     is_asked[:, :KEPT] = True
     return np.where(is_asked, low, np.uint64(0)), np.where(is_asked, high, np.uint64(LAST))
 
