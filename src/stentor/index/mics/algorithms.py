@@ -25,6 +25,7 @@ from stentor.index.mics.ordered import (
     first_from,
     predecessor,
     put,
+    put_after,
     room_of,
     slot_of,
     take_away,
@@ -62,11 +63,12 @@ def add_entries(
         room = min(room_of(union), room_of(told), room_of(passive))
         if room < ROOM_FOR_ONE:
             return entry
-        if is_covered(union, entries.low[entry], entries.high[entry]):
+        left = predecessor(union, entries.low[entry])
+        if left != NOWHERE and union.high[slot_of(union, left)] >= entries.high[entry]:
             entries.state[entry] = PASSIVE
             put(passive, entries.low[entry], entries.high[entry], entry)
         else:
-            merge_entry(union, told, entries, entry, gap)
+            merge_entry(union, told, entries, entry, left, gap)
     return stop
 
 
@@ -86,15 +88,15 @@ def _tell(told: Ordered, entries: Entries, entry: int, low: np.uint64, high: np.
 
 @kernel_part
 def merge_entry(
-    union: Ordered, told: Ordered, entries: Entries, entry: int, gap: np.uint64
+    union: Ordered, told: Ordered, entries: Entries, entry: int, left: int, gap: np.uint64
 ) -> None:
     """Steps 2 and 3: drop what *entry* covers, merge it with its neighbours, and tell it.
 
-    A gap of at most *gap* numbers to a neighbour is filled, and told as a part of it.
+    Its predecessor is at *left*. A gap of at most *gap* numbers to a neighbour is filled, and told
+    as a part of it.
     """
     low, high = entries.low[entry], entries.high[entry]
     told_low, told_high = low, high
-    left = predecessor(union, low)
     merges_left = False
     if left != NOWHERE:
         left_high = union.high[slot_of(union, left)]
@@ -118,7 +120,7 @@ def merge_entry(
     if merges_left:
         end_at(union, left, end)
     else:
-        put(union, told_low, end, 0)
+        put_after(union, left, told_low, end, 0)
 
 
 @kernel

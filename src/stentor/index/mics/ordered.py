@@ -136,11 +136,16 @@ def first_from(ordered: Ordered, low: np.uint64) -> int:
     return 0 if before == NOWHERE else after(ordered, before)
 
 
-@kernel_part
+@kernel_inline
 def put(ordered: Ordered, low: np.uint64, high: np.uint64, entry: int) -> None:
     """Add a range; there must be a block to spare. Cost: O(log ranges + BLOCK), amortised."""
+    put_after(ordered, predecessor(ordered, low), low, high, entry)
+
+
+@kernel_part
+def put_after(ordered: Ordered, position: int, low: np.uint64, high: np.uint64, entry: int) -> None:
+    """Add a range whose predecessor is at *position*."""
     ordered.used[RANGES] += 1
-    position = predecessor(ordered, low)
     if ordered.used[ORDERED] == 0:
         _open_block(ordered, 0)
     place = max(position, 0) // BLOCK

@@ -218,7 +218,8 @@ def _promote(
             return False
         one = passive.entry[slot]
         position = take_away(passive, position)
-        merge_entry(union, told, entries, one, gap)
+        left = predecessor(union, entries.low[one])
+        merge_entry(union, told, entries, one, left, gap)
         promoted[progress[1]] = one
         progress[1] += 1
     return True
