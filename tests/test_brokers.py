@@ -181,12 +181,12 @@ def test_record_by_record_a_tree_delivers_what_one_engine_delivers(count, policy
 
 
 LIVES = [
-    ("none", 12),
-    ("covering", 30),
+    ("none", 7),
+    ("covering", 12),
     ("covering k=3", 7),
-    ("poset", 12),
-    ("mics", 50),
-    ("mics gap=9", 12),
+    ("poset", 7),
+    ("mics", 12),
+    ("mics gap=9", 7),
     ("mixed", 50),
 ]
 
@@ -552,6 +552,15 @@ def test_mistakes_are_named():
         overlay.brokers["b0"].receive("b7", [])
     with pytest.raises(SettingsError, match="already"):
         overlay.brokers["b0"].add_neighbour("b1")
+
+
+def test_an_id_that_is_over_elsewhere_may_come_and_move_in_one_batch():
+    overlay = row_of(2, "none")
+    overlay.feed("b0", wish("ana", "ST_DWithin(loc, here(), 9)", at=Point(0, 0), until=9 * SECOND))
+    again = wish("ana", "ST_DWithin(loc, here(), 9)", at=Point(0, 0), time=9 * SECOND)
+    assert overlay.send("b1", [again, Move("ana", Point(1, 1))]) == [Changes(), Changes()]
+    assert overlay.send("b1", [again, Unsubscribe("ana"), again]) == [Changes()] * 3
+    assert isinstance(overlay.send("b0", [again])[0], SettingsError)
 
 
 def test_ids_that_belong_elsewhere_are_refused():

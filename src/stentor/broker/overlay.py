@@ -266,6 +266,7 @@ class Overlay:
                     )
             case Subscribe(subscription):
                 self._check_home(broker, subscription.id)
+                self._homes[subscription.id] = broker  # for the records that come with it
             case Unsubscribe(id) | Move(id):
                 if self._homes.get(id, broker) != broker:
                     raise UnknownIdError(f"no subscription of {broker!r} has the id {id!r}", id=id)
