@@ -411,6 +411,17 @@ def test_an_overlay_goes_on_from_the_stores_of_another(tmp_path):
     closed(stores)
 
 
+def test_a_name_that_is_longer_than_any_clients_id_survives_a_restart():
+    overlay = row_of(2, "none", stores={"b0": Store(), "b1": Store()})
+    id = "|/ü" + 508 * "x"  # with its broker's name it is longer than an id may be
+    overlay.feed("b0", wish(id, "price < 300"))
+    for broker in ("b0", "b1"):
+        overlay.restart(broker)
+        overlay.run()
+        overlay.check()
+    assert overlay.feed("b1", event("e", price=7)) == [id]
+
+
 def test_a_file_that_is_no_brokers_is_refused(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"no database at all" * 100)
