@@ -291,6 +291,23 @@ def test_a_late_subscriber_gets_the_live_events_of_the_whole_overlay_each_once()
     assert counts(overlay)["publish"] == 3 + 2 + 1 + 1, "only b0's own had not come to b1"
 
 
+def test_what_a_client_changes_often_is_kept_once():
+    broker = Broker("b0", policy="mics", schema=Schema.declare(SCHEMA), space=SPACE)
+    broker.add_neighbour("b1")
+    late = 999 * SECOND
+    near = wish("ana", "ST_DWithin(loc, here(), 1000)", at=Point(0, 0), until=late)
+    broker.receive(CLIENT, [near])
+    for number in range(100):
+        comes, goes = wish("ben", "price < 3", until=late), Unsubscribe("ben")
+        broker.receive(CLIENT, [Move("ana", Point(number % 8 / 100, 0)), comes, goes])
+    assert len(broker._tables.clients._endings) < 100
+    table = broker.links["b1"].policy._ranges._table
+    assert len(table._id_of) + len(table._free) < 10
+    assert broker.pass_time(late) == []
+    assert broker.stats()["subscriptions"] == 0
+    broker.check()
+
+
 def test_a_move_travels_as_a_move_and_only_where_the_place_matters():
     overlay = row_of(2, "none")
     overlay.feed("b0", wish("near", "ST_DWithin(loc, here(), 1000)", at=Point(0, 0)))

@@ -63,7 +63,7 @@ class RangeTable(Generic[Id]):
         self._store = RangeStore(gap)
         self._owners: dict[Id, list[int]] = {}
         self._id_of: dict[int, Id] = {}
-        self._next = 0
+        self._free: list[int] = []  # owners that have none, below the number of all
 
     def subscribe(self, id: Id, ranges: Iterable[tuple[int, int]]) -> Pairs:
         """Add *ranges* to the subscription *id*; which of them the listener must be told.
@@ -99,6 +99,7 @@ class RangeTable(Generic[Id]):
         changed = self._by_id(promoted)
         for owner in owners.tolist():
             del self._id_of[owner]
+            self._free.append(owner)
         return Withdrawal(changed, withdrawn)
 
     def covers(self, number: int) -> bool:
@@ -155,6 +156,7 @@ class RangeTable(Generic[Id]):
         check_store(self._store)
         owners = sorted(owner for of in self._owners.values() for owner in of)
         assert owners == sorted(self._id_of)
+        assert sorted(owners + self._free) == list(range(len(owners) + len(self._free)))
         assert all(self._id_of[owner] == id for id, of in self._owners.items() for owner in of)
 
     def _subscribed(self, ids: list[Id], ranges: Ranges) -> Pairs:
@@ -163,12 +165,12 @@ class RangeTable(Generic[Id]):
         return pairs(kept.told_low[entries], kept.told_high[entries])
 
     def _add(self, ids: list[Id], ranges: Ranges) -> Int64:
-        owners = np.arange(self._next, self._next + len(ids))
-        self._next += len(ids)
-        for owner, id in zip(owners.tolist(), ids, strict=True):
-            self._owners.setdefault(id, []).append(owner)
-            self._id_of[owner] = id
-        return self._store.add(owners, ranges)
+        owners: list[int] = []
+        for id in ids:
+            owners.append(self._free.pop() if self._free else len(self._id_of))
+            self._owners.setdefault(id, []).append(owners[-1])
+            self._id_of[owners[-1]] = id
+        return self._store.add(np.array(owners, np.int64), ranges)
 
     def _by_id(self, entries: Int64) -> dict[Id, Pairs]:
         kept = self._store.entries
