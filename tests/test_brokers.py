@@ -291,6 +291,19 @@ def test_a_late_subscriber_gets_the_live_events_of_the_whole_overlay_each_once()
     assert counts(overlay)["publish"] == 3 + 2 + 1 + 1, "only b0's own had not come to b1"
 
 
+def test_an_overlay_forgets_the_ids_of_what_is_over():
+    overlay = row_of(2, "none")
+    for number in range(5):
+        time = number * SECOND
+        overlay.feed("b0", wish(f"s{number}", "price < 3", until=time + SECOND, time=time))
+        overlay.feed("b0", event(f"e{number}", until=time + SECOND, price=4))
+    assert ([*overlay._homes], [*overlay._live]) == (["s4"], ["e4"])
+    overlay.pass_time(5 * SECOND)
+    overlay.run()
+    assert ([*overlay._homes], [*overlay._live]) == ([], [])
+    overlay.check()
+
+
 def test_what_a_client_changes_often_is_kept_once():
     broker = Broker("b0", policy="mics", schema=Schema.declare(SCHEMA), space=SPACE)
     broker.add_neighbour("b1")

@@ -318,13 +318,6 @@ class Broker:
         """The subscription table of the neighbour *source*, by name."""
         return dict(self._link(source).wants)
 
-    def serves(self, id: str, time: int) -> bool:
-        """Whether a client's subscription *id* stands here and is not over at *time*."""
-        if id not in self._tables.clients:
-            return False
-        until = self._tables.clients.until(id)
-        return until is None or until > time
-
     def stats(self) -> dict[str, int]:
         """Counts: clients' subscriptions, what neighbours want and its ranges, live events."""
         return {

@@ -42,10 +42,6 @@ class Held(Generic[Ending]):
                 ended.append(id)
         return ended
 
-    def until(self, id: str) -> int | None:
-        """When *id* ends."""
-        return self._things[id][1]
-
     def __getitem__(self, id: str) -> Ending:
         return self._things[id][0]
 
