@@ -533,14 +533,28 @@ def test_a_range_event_travels_to_all_that_one_of_its_values_may_please():
     assert overlay.feed("b1", Publish(wide, 0)) == ["ana"]
 
 
+def test_a_neighbour_that_greets_too_early_is_refused_as_its_live_events_would_be_lost():
+    one, other = (Broker(name, schema=Schema.declare(SCHEMA)) for name in ("b0", "b1"))
+    one.add_neighbour("b1")
+    other.add_neighbour("b0")
+    one.receive(CLIENT, [event("e", until=9 * SECOND, price=1)])
+    other.receive(CLIENT, [wish("ana", "price < 3")])
+    [(_, greeting)] = other.connect("b0")
+    assert "`connect` it first" in str(*one.receive("b1", [greeting]).answers)
+    one.connect("b1")
+    [(_, sent)] = one.receive("b1", [greeting]).sent
+    assert other.receive("b0", [sent]).deliveries == [("ana", "e", True)]
+
+
 def test_brokers_with_other_spaces_do_not_understand_each_other():
     one = Broker("b0", policy="mics", space=SPACE)
     other = Broker("b1", policy="mics", space=Space(SPACE.dimensions, bits=4))
     none = Broker("b2")
     for broker in (one, other, none):
         broker.add_neighbour("b9")
-    [(_, greeting)] = one.connect("b9")
+        [(_, greeting)] = broker.connect("b9")
     assert "different spaces" in str(*other.receive("b9", [greeting]).answers)
+    assert other.receive(CLIENT, [wish("ana", "price < 3")]).sent == [], "refused, so told nothing"
     assert "does not have" in str(*none.receive("b9", [Want("b0/ana", ((0, 1),), 0)]).answers)
     for ranges in (((0, 512),), ((5, 4),), ((-1, 4),)):
         told = [
@@ -557,6 +571,7 @@ def test_brokers_with_other_spaces_do_not_understand_each_other():
 def test_what_a_neighbour_says_that_cannot_be_changes_nothing():
     broker = Broker("b0", schema=Schema.declare(SCHEMA))
     broker.add_neighbour("b1")
+    broker.connect("b1")
     other = Schema.declare({"price": "string"})
     odd = Subscription("b1/odd", parse("price = 'high'", schema=other))
     fine = wish("b1/fine", "price < 3")
@@ -584,6 +599,9 @@ def test_mistakes_are_named():
         Broker("a", policy="mics")
     with pytest.raises(SettingsError, match="neither"):
         Broker("a/b")
+    for name in ("", "a|b", "a/b"):
+        with pytest.raises(SettingsError, match="neither"):
+            Broker("a").add_neighbour(name)
     overlay = row_of(2, "none")
     with pytest.raises(SettingsError, match="no link joins"):
         overlay.cut("b0", "b7")
