@@ -15,6 +15,7 @@ from stentor.errors import (
     DuplicateEventError,
     FolderError,
     SettingsError,
+    StentorError,
     TypeConflictError,
     UnknownIdError,
 )
@@ -207,6 +208,38 @@ def test_a_long_life_of_bursts_that_cross_leaves_everybody_what_one_engine_gives
             run.check()
     run.heal_all()
     run.check()
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, "mixed"])
+def test_between_any_two_messages_nothing_is_missing_that_somebody_settled_wants(policy):
+    """Events come while subscriptions change and their messages are carried one at a time."""
+    draw = random.Random(policy)
+    run = tree_of(8, policy, draw)
+    overlay = run.overlay
+    for round in range(OPERATIONS // 2000):
+        expected, changing = {}, set()
+        for number in range(40):
+            record = drawn_record(draw, f"{round} {number}", round * SECOND)
+            broker = run._home(f"b{draw.randrange(8)}", record)
+            if isinstance(record, Publish):
+                [wanting] = run.engine.step([record])
+                expected[record.event.id] = set(wanting)
+                overlay.send(broker, [record])
+            elif len(changing) < 6 and not isinstance(run.engine.step([record])[0], StentorError):
+                id = record.subscription.id if isinstance(record, Subscribe) else record.id
+                changing.add(id)
+                if isinstance(record, Subscribe):
+                    run.home[id] = broker
+                overlay.send(broker, [record])
+            overlay.carry(1)
+        while overlay.carry(1):
+            pass
+        got = [one for one in overlay.deliveries() if one.subscription not in changing]
+        assert len(set(got)) == len(got)
+        assert {(one.event, one.subscription) for one in got} == {
+            (id, one) for id, wanting in expected.items() for one in wanting - changing
+        }
+        overlay.check()
 
 
 @pytest.mark.parametrize("index", names())

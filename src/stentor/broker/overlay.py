@@ -124,18 +124,27 @@ class Overlay:
 
     def run(self) -> list[Delivery]:
         """Carry messages until none waits; all deliveries since the last time."""
-        while waiting := [pair for pair, messages in self._waiting.items() if messages]:
-            sender, receiver = waiting[self._choose(len(waiting))]
-            messages = list(self._waiting[sender, receiver])
-            self._waiting[sender, receiver].clear()
-            outcome = self.brokers[receiver].receive(sender, messages)
-            for answer in outcome.answers:
-                if isinstance(answer, StentorError) and not isinstance(answer, LATE):
-                    raise answer  # brokers hand on only what they have accepted
-            self.unwanted += outcome.unwanted
-            self._deliveries += outcome.deliveries
-            self._dispatch(receiver, outcome.sent)
+        while self.carry():
+            pass
         return self.deliveries()
+
+    def carry(self, most: int | None = None) -> bool:
+        """Hand over what waits on one link, *most* messages of it; whether there was any."""
+        waiting = [pair for pair, messages in self._waiting.items() if messages]
+        if not waiting:
+            return False
+        sender, receiver = waiting[self._choose(len(waiting))]
+        messages = self._waiting[sender, receiver]
+        count = len(messages) if most is None else min(most, len(messages))
+        taken = [messages.popleft() for _ in range(count)]
+        outcome = self.brokers[receiver].receive(sender, taken)
+        for answer in outcome.answers:
+            if isinstance(answer, StentorError) and not isinstance(answer, LATE):
+                raise answer  # brokers hand on only what they have accepted
+        self.unwanted += outcome.unwanted
+        self._deliveries += outcome.deliveries
+        self._dispatch(receiver, outcome.sent)
+        return True
 
     def deliveries(self) -> list[Delivery]:
         """What clients were given since the last time, whatever is still on its way."""
