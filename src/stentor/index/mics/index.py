@@ -49,7 +49,7 @@ from stentor.index.verify import Candidates, settle
 
 #: Candidates beyond which a tile is halved, so that memory stays bounded.
 MOST_CANDIDATES: Final = 1 << 22
-#: Fewer alternatives than this never call for a new choice of dimensions.
+#: Fewer alternatives than this never call for another choice of dimensions.
 FEW: Final = 64
 #: About how many ranges a range event is turned into, at most.
 EVENT_RANGES: Final = 32
@@ -147,7 +147,7 @@ class Mics(Structure):
         So growth and replacement alike are followed, at a constant cost for each that comes.
         """
         self._filed_since += len(alternatives)
-        if self._filed_since > max(FEW, self._chosen_for):
+        if self._chosen_for == 0 or self._filed_since > max(FEW, self._chosen_for):
             alternatives = self._standing_alternatives()
             self._choose(alternatives)
         columns = self.subscriptions.columns
