@@ -293,6 +293,8 @@ def test_more_candidates_than_there_is_room_for_are_found_again(monkeypatch):
     halved = index.match(events)
     assert np.diff(halved.starts).tolist() == [3000] * 40
     assert (np.diff(halved.rows.reshape(40, 3000), axis=1) == 1).all()
+    several = columns_of([*["a < 5 OR a > 7"] * 8, "a < 0"])
+    assert np.diff(index.related(several).starts).tolist() == [3000] * 8 + [0]
 
 
 ranges_of_owners = st.lists(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -19,7 +20,7 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.hilbert import Ranges
 from stentor.encoding.partition import Partition
-from stentor.encoding.ragged import children, events_between
+from stentor.encoding.ragged import children, events_between, take
 from stentor.encoding.readonly import all_read_only
 from stentor.errors import FolderError
 from stentor.index.bundles import bundle_of, with_prefix
@@ -82,12 +83,12 @@ class Mics(Structure):
 
     def _match_tile(self, events: EventColumns) -> MatchPairs:
         """The matches of a few events."""
-        event, alternative, _ = self._runs.meeting(self._asked_by(events))
-        if len(event) > MOST_CANDIDATES and event_count(events) > 1:
+        met = self._runs.meeting(self._asked_by(events), MOST_CANDIDATES)
+        if met.is_cut_short:
             half = event_count(events) // 2
             cuts = (events_between(events, 0, half), events_between(events, half, None))
             return joined([self._match_tile(one) for one in cuts])
-        found = Candidates(event, alternative, np.zeros(0, np.uint8))
+        found = Candidates(met.question, met.owner, np.zeros(0, np.uint8))
         return settle(self.subscriptions.columns, self.subscriptions.validity, events, found)
 
     def related(self, columns: SubscriptionColumns) -> MatchPairs:
@@ -101,9 +102,13 @@ class Mics(Structure):
         cells = cells_of_alternatives(columns, alternatives, self._filters)
         anything = np.full(len(alternatives), ~np.uint64(0))  # two may share what neither needs
         asked = _question(self._ranges(columns, alternatives), cells._replace(signature=anything))
-        alternative, owner, _ = self._runs.meeting(asked)
-        one = np.searchsorted(columns.alternative_start, alternative, side="right") - 1
-        row = np.searchsorted(self.subscriptions.columns.alternative_start, owner, "right") - 1
+        met = self._runs.meeting(asked, MOST_CANDIDATES if count > 1 else sys.maxsize)
+        if met.is_cut_short:
+            cuts = np.split(np.arange(count), [count // 2])
+            return joined([self.related(take(columns, rows)) for rows in cuts])
+        one = np.searchsorted(columns.alternative_start, met.question, side="right") - 1
+        of_owner = self.subscriptions.columns.alternative_start
+        row = np.searchsorted(of_owner, met.owner, side="right") - 1
         pairs = np.unique(np.stack([one, row], axis=1), axis=0)
         pairs = pairs[self.subscriptions.validity.hidden[pairs[:, 1]] == 0]
         starts = np.searchsorted(pairs[:, 0], np.arange(count + 1))
@@ -234,7 +239,7 @@ class Mics(Structure):
         }
 
     def effort(self, events: EventColumns) -> dict[str, float]:
-        _, _, looked = self._runs.meeting(self._asked_by(events))
+        looked = self._runs.meeting(self._asked_by(events), 0).looked
         return {**super().effort(events), "ranges/event": looked / max(1, event_count(events))}
 
     def check(self) -> None:
