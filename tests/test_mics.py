@@ -215,6 +215,19 @@ def test_removed_and_filed_again_rows_are_neither_found_nor_kept(tmp_path: Path)
     assert opened.match(events).rows.tolist() == [first]
 
 
+def test_what_is_gone_may_be_removed_again_after_a_new_choice():
+    columns = columns_of(grid_texts(12))
+    index = Mics.build(columns)
+    index.remove(np.arange(143, 144))
+    for _ in range(2):
+        first = index.insert(columns)
+        index.remove(np.arange(first, index.count))
+    index.insert(take(columns, np.arange(1)))
+    index.remove(np.arange(140, index.count))
+    index.check()
+    assert index.stats()["subscriptions"] == 140
+
+
 def test_stats_tell_what_a_subscription_takes():
     index = Mics.build(columns_of(grid_texts(20)))
     stats = index.stats()
@@ -260,6 +273,15 @@ far_values = st.sampled_from(FAR) | st.tuples(st.sampled_from(FAR), st.sampled_f
     lambda pair: tuple(sorted(pair))
 )
 far_events = st.fixed_dictionaries({}, optional=dict.fromkeys("abcd", far_values))
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 16])
+def test_alternatives_are_filed_alike_in_any_portions(chunk, monkeypatch):
+    monkeypatch.setattr("stentor.index.mics.index.CHUNK", chunk)
+    index = Mics.build(columns_of(grid_texts(5)))
+    index.check()
+    assert index.match(events_of({"a": 1, "b": 1, "c": 0})).rows.tolist() == [0]
+    assert index.stats()["ranges"] == Mics.build(columns_of(grid_texts(5))).stats()["ranges"]
 
 
 @settings(max_examples=settings.default.max_examples // 2)

@@ -94,7 +94,11 @@ class Runs:
             self._tail, self._tail_leaves = waiting, [unsorted_leaves(waiting)]
 
     def remove(self, owners: Int64) -> None:
-        """Let the ranges of *owners*, each once, hold no longer. Cost: O(1) each."""
+        """Let the ranges of *owners*, each once, hold no longer. Cost: O(1) each.
+
+        Those that have none, and those that never had one, are passed over.
+        """
+        owners = owners[owners < len(self._stamp)]
         self._stamp.writable[owners] += 1
         self._dead += int(self._count.view[owners].sum())
         self._count.writable[owners] = 0
