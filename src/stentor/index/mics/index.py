@@ -16,6 +16,7 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
     event_count,
+    sealed,
     subscription_count,
 )
 from stentor.encoding.hilbert import Ranges
@@ -104,7 +105,7 @@ class Mics(Structure):
         The first phase for covering, subsumption and merging: rows that share no cell of the
         chosen dimensions with it are left out; an exact method must look at the others.
         """
-        count = subscription_count(columns)
+        columns, count = sealed(columns), subscription_count(columns)
         alternatives = np.arange(len(columns.predicate_start) - 1)
         bounds = self._bounds(columns, alternatives)
         cells = cells_of_alternatives(columns, alternatives, bounds, self._filters)
@@ -202,7 +203,8 @@ class Mics(Structure):
         filters = filters_of(dimensions_of(kept), [one.ends for one in kept], signs=0)
         if self.settings.filters == 0:
             return filters
-        columns, sample = self.subscriptions.columns, standing[:: max(1, len(standing) // FEW)]
+        columns = self.subscriptions.columns
+        sample = np.ascontiguousarray(standing[:: max(1, len(standing) // FEW)])
         cells = cells_of_alternatives(columns, sample, self._bounds(columns, sample), filters)
         return filters._replace(signs=SIGNS if cells.signature.any() else 0)
 
