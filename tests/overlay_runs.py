@@ -17,7 +17,16 @@ class Compared:
     within reach it has, and once all links are up it has exactly what one engine gives.
     """
 
-    def __init__(self, links, *, schema, policy="covering", index="auto", choose=lambda count: 0):
+    def __init__(
+        self,
+        links,
+        *,
+        schema,
+        policy="covering",
+        index="auto",
+        space=None,
+        choose=lambda count: 0,
+    ):
         brokers = list(dict.fromkeys(name for link in links for name in link))
         self.stores = {name: Store() for name in brokers}
         self.overlay = Overlay(
@@ -26,6 +35,7 @@ class Compared:
             schema=schema,
             policy=policy,
             index=index,
+            space=space,
             stores=self.stores,
             choose=choose,
         )

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stentor.broker import Broker, Overlay, Store, policy_of
-from stentor.broker.broker import CLIENT
+from stentor.broker import Broker, Dimension, Overlay, Space, Store, policy_of
+from stentor.broker.keys import CLIENT
 from stentor.errors import (
     DuplicateEventError,
     FolderError,
@@ -26,7 +26,15 @@ OPERATIONS = int(os.environ.get("STENTOR_SOAK_OPERATIONS", "20000")) // 20
 SECOND = 1_000_000
 SCHEMA = {"price": "number", "stock": "number", "loc": "point"}
 
-POLICIES = ("none", "covering", "covering k=3", "poset")
+POLICIES = ("none", "covering", "covering k=3", "poset", "mics", "mics gap=9", "mics ranges=2")
+SPACE = Space(
+    (
+        Dimension("price", 0, 20),
+        Dimension("loc", 0, 0.08, "x"),
+        Dimension("loc", 0, 0.08, "y"),
+    ),
+    bits=3,
+)
 
 
 @st.composite
@@ -35,6 +43,22 @@ def trees(draw, max_brokers=6):
     count = draw(st.integers(2, max_brokers))
     return [(f"b{draw(st.integers(0, one - 1))}", f"b{one}") for one in range(1, count)]
 
+
+GRID_DIMENSIONS = (
+    Dimension("price", -1, 3),
+    Dimension("stock", 0, 2),
+    Dimension("loc", -180, 180, "x"),
+    Dimension("loc", -90, 90, "y"),
+    Dimension("home", 0, 0.01, "x"),
+    Dimension("sold", 0, 1),
+    Dimension("brand", 0, 1),
+    Dimension("unheard of", 0, 1),
+)
+spaces = st.builds(
+    Space,
+    st.lists(st.sampled_from(GRID_DIMENSIONS), min_size=1, max_size=3, unique=True).map(tuple),
+    st.integers(2, 4),
+)
 
 faults = st.one_of(
     st.tuples(st.just("cut"), st.integers(0, 9)),
@@ -50,15 +74,16 @@ faults = st.one_of(
     st.lists(st.integers(0, 9), min_size=24, max_size=24),
     st.dictionaries(st.integers(0, 23), faults, max_size=8),
     st.lists(st.sampled_from(POLICIES), min_size=6, max_size=6),
+    spaces,
     st.integers(0, 2**16),
 )
 def test_a_tree_of_brokers_delivers_what_one_engine_delivers(
-    links, history, places, faulty, policies, seed
+    links, history, places, faulty, policies, space, seed
 ):
     brokers = list(dict.fromkeys(name for link in links for name in link))
     policy = dict(zip(brokers, policies, strict=False))
     choose = random.Random(seed).randrange
-    run = Compared(links, schema=grid.schema(), policy=policy, choose=choose)
+    run = Compared(links, schema=grid.schema(), policy=policy, space=space, choose=choose)
     for number, record in enumerate(history):
         if number in faulty:
             what, which = faulty[number]
@@ -117,7 +142,7 @@ def random_tree(draw, count):
 
 
 @pytest.mark.parametrize("count", [2, 7, 50])
-@pytest.mark.parametrize("policy", ["none", "covering", "mixed"])
+@pytest.mark.parametrize("policy", ["none", "covering", "mics", "mixed"])
 def test_a_long_life_with_cuts_and_restarts_delivers_what_one_engine_delivers(count, policy):
     draw = random.Random(f"{count} {policy}")
     links = random_tree(draw, count)
@@ -125,7 +150,7 @@ def test_a_long_life_with_cuts_and_restarts_delivers_what_one_engine_delivers(co
     if policy == "mixed":
         policy = {name: draw.choice(POLICIES) for name in brokers}
     schema = Schema.declare(SCHEMA)
-    run = Compared(links, schema=schema, policy=policy, choose=draw.randrange)
+    run = Compared(links, schema=schema, policy=policy, space=SPACE, choose=draw.randrange)
     time = 0
     for number in range(OPERATIONS // 9):
         time += draw.randrange(3) * SECOND
@@ -148,7 +173,11 @@ def test_messages_that_cross_on_their_way_lead_to_the_same_answers(policy):
     draw = random.Random(policy)
     brokers = [f"b{number}" for number in range(9)]
     run = Compared(
-        random_tree(draw, 9), schema=Schema.declare(SCHEMA), policy=policy, choose=draw.randrange
+        random_tree(draw, 9),
+        schema=Schema.declare(SCHEMA),
+        policy=policy,
+        space=SPACE,
+        choose=draw.randrange,
     )
     number = 0
     for _ in range(12):
@@ -178,7 +207,8 @@ def row_of(count, policy, **settings):
     """Brokers b0 – b1 – … in a row."""
     links = [(f"b{one}", f"b{one + 1}") for one in range(count - 1)]
     brokers = [f"b{one}" for one in range(count)]
-    overlay = Overlay(brokers, links, policy=policy, schema=Schema.declare(SCHEMA), **settings)
+    schema = Schema.declare(SCHEMA)
+    overlay = Overlay(brokers, links, policy=policy, schema=schema, space=SPACE, **settings)
     overlay.run()
     overlay.carried.clear()
     return overlay
@@ -294,9 +324,14 @@ def test_a_broker_goes_on_from_its_file(tmp_path):
     opened = Broker("b0", store=Store(path))
     opened.check()
     assert [*opened.wants("b1")] == ["b1/ben"]
-    assert opened.stats() == {"subscriptions": 1, "table entries": 1, "live events": 1}
+    assert opened.stats() == {
+        "subscriptions": 1,
+        "table entries": 1,
+        "ranges": 0,
+        "live events": 1,
+    }
     [(to, greeting)] = opened.connect("b1")
-    assert (to, [one.id for one in greeting.told], greeting.held) == ("b1", ["b0/ana"], {"e"})
+    assert (to, [one.name for one in greeting.told], greeting.held) == ("b1", ["b0/ana"], {"e"})
     again = opened.receive("b1", [event("e", until=9 * SECOND, price=7)])
     assert again.deliveries == again.sent == []
     assert opened.receive(CLIENT, [event("e2", price=1, stock=5)]).deliveries == [

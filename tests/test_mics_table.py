@@ -182,3 +182,14 @@ def test_wrong_ranges_and_gaps_are_refused():
 
 def test_nothing_is_known_of_a_stranger():
     assert RangeTable().unsubscribe("nobody") == Withdrawal({}, [])
+
+
+def test_a_wide_range_that_came_last_leaves_as_many_holes_as_there_are_ranges_below_it():
+    table = RangeTable()
+    for number in range(1000):
+        table.subscribe(number, [(4 * number, 4 * number + 1)])
+    table.subscribe("wide", [(0, 5000)])
+    assert table.range_count == 1
+    assert table.unsubscribe("wide") == Withdrawal({}, [(0, 5000)])
+    assert table.ranges() == [(4 * number, 4 * number + 1) for number in range(1000)]
+    table.check()

@@ -1,8 +1,10 @@
 """Brokers: subscriptions spread no further than they must, events come to all who want them.
 
-    messages   what travels: records, greetings; what clients are given
-    interest   a subscription as a link knows it
-    policies   what a link is told: everything, or what covers the rest
+    messages   what travels: records, ranges, greetings; what clients are given
+    interest   what a link knows of somebody's wish: a subscription, or ranges of a space
+    policies   what a link is told: everything, what covers the rest, or merged ranges
+    tables     who wants what at a broker, and its live events
+    telling    how what one link says is handed on to the others
     broker     one broker, a plain object: message in, messages out
     store      a broker's state in SQLite
     overlay    a tree of brokers in one process, with counts of what each link carried
@@ -16,5 +18,17 @@ from stentor.broker.messages import Delivery, Greeting, Sent
 from stentor.broker.overlay import Overlay
 from stentor.broker.policies import Policy, policy_of
 from stentor.broker.store import Store
+from stentor.index.mics.space import Dimension, Space
 
-__all__ = ["Broker", "Delivery", "Greeting", "Overlay", "Policy", "Sent", "Store", "policy_of"]
+__all__ = [
+    "Broker",
+    "Delivery",
+    "Dimension",
+    "Greeting",
+    "Overlay",
+    "Policy",
+    "Sent",
+    "Space",
+    "Store",
+    "policy_of",
+]

@@ -1,17 +1,24 @@
-"""A subscription as links know it: without its end, which only its home broker watches."""
+"""What somebody beyond a link wants: a subscription without its end, or ranges of a space."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from stentor.encoding.columns import SubscriptionColumns
+from stentor.encoding.hilbert import Ranges
 from stentor.encoding.subscriptions import Standing, encode_subscriptions
+from stentor.index.mics.space import Space
 from stentor.language.limits import ANY_SIZE
 from stentor.language.normalise import normalise
 from stentor.language.uses import needs_position
 from stentor.model import Point, Schema, Subscription
+
+#: Ranges of numbers, both ends included.
+Pairs = tuple[tuple[int, int], ...]
 
 
 class Interest:
@@ -22,15 +29,14 @@ class Interest:
     withdraws it.
     """
 
-    def __init__(self, name: str, subscription: Subscription, schema: Schema) -> None:
+    def __init__(self, name: str, subscription: Subscription) -> None:
         at = subscription.at if needs_position(subscription.expression) else None
         self.name = name
         self.subscription = replace(subscription, id=name, at=at, until=None)
-        self._schema = schema
 
     def moved(self, at: Point) -> Interest:
         """The same interest from another place."""
-        return Interest(self.name, replace(self.subscription, at=at), self._schema)
+        return Interest(self.name, replace(self.subscription, at=at))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Interest) and self.subscription == other.subscription
@@ -42,16 +48,71 @@ class Interest:
         return f"<Interest {self.name!r}>"
 
 
+@dataclass(frozen=True, slots=True)
+class RangeInterest:
+    """What lies in one of *ranges*, which hold all that somebody beyond wants, and maybe more."""
+
+    name: str
+    ranges: Pairs
+
+
+AnyInterest = Interest | RangeInterest
+
+
 class Interests:
     """Interests with different names that are told together: encoded once, for all links."""
 
-    def __init__(self, interests: Iterable[Interest], schema: Schema) -> None:
+    def __init__(
+        self, interests: Iterable[AnyInterest], schema: Schema, space: Space | None
+    ) -> None:
         self.by_name = {interest.name: interest for interest in interests}
-        self._schema = schema
+        self._schema, self._space = schema, space
+        self._projected: dict[int, tuple[list[str], Ranges]] = {}
+
+    @cached_property
+    def exact(self) -> dict[str, Interest]:
+        """Those that are subscriptions."""
+        return {name: one for name, one in self.by_name.items() if isinstance(one, Interest)}
+
+    @cached_property
+    def ranged(self) -> dict[str, RangeInterest]:
+        """Those that are ranges."""
+        return {name: one for name, one in self.by_name.items() if isinstance(one, RangeInterest)}
 
     @cached_property
     def columns(self) -> SubscriptionColumns:
-        """A row for each of them; the schema must know their attributes."""
-        subscriptions = (interest.subscription for interest in self.by_name.values())
+        """A row for each that is exact; the schema must know their attributes."""
+        subscriptions = (interest.subscription for interest in self.exact.values())
         standing = [Standing(normalise(one.expression, ANY_SIZE), one.at) for one in subscriptions]
         return encode_subscriptions(standing, self._schema)
+
+    def projected(self, most: int) -> tuple[list[str], Ranges]:
+        """All names, and the ranges of each: of a subscription about *most* an alternative."""
+        assert self._space is not None, "who asks for ranges has a space"
+        if most not in self._projected:
+            parts = []
+            if self.exact:
+                projection = self._space.on(self._schema)
+                parts.append(projection.of_subscriptions(self.columns, most))
+            if self.ranged:
+                parts.append(ranges_of(one.ranges for one in self.ranged.values()))
+            self._projected[most] = [*self.exact, *self.ranged], _joined(parts)
+        return self._projected[most]
+
+
+def ranges_of(each: Iterable[Pairs]) -> Ranges:
+    """*each* item's ranges as arrays."""
+    items = list(each)
+    starts = np.cumsum([0, *map(len, items)])
+    ends = np.array([pair for item in items for pair in item], np.uint64).reshape(-1, 2)
+    return Ranges(starts, np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1]))
+
+
+def _joined(parts: list[Ranges]) -> Ranges:
+    """The items of all *parts*, one after the other."""
+    starts, before = [np.zeros(1, np.int64)], 0
+    for part in parts:
+        starts.append(before + part.starts[1:])
+        before += len(part.low)
+    low, high = ([np.zeros(0, np.uint64), *(part[end] for part in parts)] for end in (1, 2))
+    return Ranges(np.concatenate(starts), np.concatenate(low), np.concatenate(high))

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from stentor.broker.broker import CLIENT, Broker
+from stentor.broker.broker import Broker
+from stentor.broker.keys import CLIENT
 from stentor.broker.messages import Delivery, Message, Sent, kind_of
 from stentor.broker.store import Store
 from stentor.engine.report import Answer
 from stentor.errors import DuplicateEventError, SettingsError, StentorError, UnknownIdError
+from stentor.index.mics.space import Space
 from stentor.model import Changes, Schema
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import BEGINNING
@@ -43,8 +45,9 @@ class Overlay:
     >>> fed("east", op="publish", id="e2", price=250)
     ['ana']
 
-    Each *policy* is one for all or one for each broker. Messages on a link stay in order; of the
-    links *choose* picks the next one. Every record has the time of the latest, wherever it came.
+    Each *policy* is one for all or one for each broker; `mics` needs a *space*. Messages on a link
+    stay in order; of the links *choose* picks the next one. Every record has the time of the
+    latest, wherever it came.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Overlay:
         policy: str | Mapping[str, str] = "covering",
         index: str = "auto",
         schema: Schema | None = None,
+        space: Space | None = None,
         stores: Mapping[str, Store] | None = None,
         choose: Choose = lambda count: 0,
     ) -> None:
@@ -62,6 +66,7 @@ class Overlay:
         self.time = BEGINNING
         self.carried: Counter[Carried] = Counter()
         self.unwanted = 0  # events that came over a link for nothing
+        self.space = space
         self._policy, self._index, self._choose = policy, index, choose
         self._stores = dict(stores or {})
         self.brokers = {name: self._broker(name) for name in brokers}
@@ -200,7 +205,14 @@ class Overlay:
     def _broker(self, name: str) -> Broker:
         policy = self._policy if isinstance(self._policy, str) else self._policy[name]
         store = self._stores.get(name)
-        return Broker(name, policy=policy, index=self._index, schema=self.schema, store=store)
+        return Broker(
+            name,
+            policy=policy,
+            index=self._index,
+            schema=self.schema,
+            space=self.space,
+            store=store,
+        )
 
     def _join(self, one: str, other: str) -> None:
         for name in (one, other):

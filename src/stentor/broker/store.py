@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from stentor.broker.interest import Pairs
 from stentor.errors import FolderError
 from stentor.language.limits import ANY_SIZE
 from stentor.model import Event, Schema, Subscription
@@ -18,6 +19,7 @@ from stentor.wire.records import subscription_from_dict, subscription_to_dict
 
 _VERSION: Final = 1
 _LIMITS: Final = RecordLimits(expression=ANY_SIZE)
+_RANGES: Final = "ranges"
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, fact TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS interests (
@@ -61,20 +63,31 @@ class Store:
         found = self._run("SELECT fact FROM facts WHERE name = ?", name).fetchone()
         return None if found is None else json.loads(found[0])
 
-    def keep_interest(self, source: str, name: str, subscription: Subscription) -> None:
-        """Keep what *source* wants under *name*."""
-        record = json.dumps(subscription_to_dict(subscription))
+    def keep_interest(self, source: str, name: str, wanted: Subscription | Pairs) -> None:
+        """Keep what *source* wants under *name*: a subscription, or ranges of the space."""
+        if isinstance(wanted, Subscription):
+            record = json.dumps(subscription_to_dict(wanted))
+        else:
+            record = json.dumps({_RANGES: wanted})
         self._run("INSERT OR REPLACE INTO interests VALUES (?, ?, ?)", source, name, record)
 
     def forget_interest(self, source: str, name: str) -> None:
         """Forget what *source* wanted under *name*."""
         self._run("DELETE FROM interests WHERE source = ? AND name = ?", source, name)
 
-    def interests(self, schema: Schema) -> Iterator[tuple[str, str, Subscription]]:
-        """All interests in the order in which they came: source, name, subscription."""
+    def forget_ranges(self) -> None:
+        """Forget all interests that are ranges: they mean nothing in another space."""
+        self._run("DELETE FROM interests WHERE record LIKE ?", f'{{"{_RANGES}":%')
+
+    def interests(self, schema: Schema) -> Iterator[tuple[str, str, Subscription | Pairs]]:
+        """All interests in the order in which they came: source, name, and what is wanted."""
         rows = self._run("SELECT source, name, record FROM interests ORDER BY rowid").fetchall()
         for source, name, record in rows:
-            yield source, name, subscription_from_dict(json.loads(record), schema, _LIMITS)
+            raw = json.loads(record)
+            if _RANGES in raw:
+                yield source, name, tuple((int(low), int(high)) for low, high in raw[_RANGES])
+            else:
+                yield source, name, subscription_from_dict(raw, schema, _LIMITS)
 
     def keep_event(self, event: Event) -> None:
         """Keep a live event."""
@@ -96,3 +109,26 @@ class Store:
     def close(self) -> None:
         """Let go of the database."""
         self._database.close()
+
+
+class NoStore:
+    """Keeps nothing, for a broker that is not to be opened again."""
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        yield
+
+    def keep_fact(self, name: str, fact: Any) -> None:
+        pass
+
+    def keep_interest(self, source: str, name: str, wanted: Subscription | Pairs) -> None:
+        pass
+
+    def forget_interest(self, source: str, name: str) -> None:
+        pass
+
+    def keep_event(self, event: Event) -> None:
+        pass
+
+    def forget_event(self, id: str) -> None:
+        pass

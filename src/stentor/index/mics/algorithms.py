@@ -36,6 +36,8 @@ from stentor.index.mics.ordered import (
 PASSIVE, TOLD, GONE = 0, 1, 2
 #: Blocks that adding one range may take of each of the ordered sets.
 ROOM_FOR_ONE: Final = 2
+#: A hole adds a range to a block; a full one is halved.
+HOLES_IN_A_BLOCK: Final = BLOCK // 4
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 
@@ -138,7 +140,7 @@ def remove_entries(
 
     *hull* has room for a number for each. *promoted* gets the entries that were told, counted in
     progress[1]; progress[0] is how far this came. Returns whether it came to the end: else it wants
-    room, and goes on when it is called again.
+    room, progress[2] blocks of the union, and goes on when it is called again.
     """
     count = len(leaving)
     while progress[0] < count:
@@ -152,7 +154,9 @@ def remove_entries(
         if entries.state[entry] == TOLD:
             low, high = entries.told_low[entry], entries.told_high[entry]
             start = union.low[slot_of(union, predecessor(union, low))]
-            if room_of(union) < ROOM_FOR_ONE + _holes(told, start, low, high, entry, union, False):
+            holes = _holes(told, start, low, high, entry, union, False)
+            progress[2] = ROOM_FOR_ONE + holes // HOLES_IN_A_BLOCK
+            if room_of(union) < progress[2]:
                 return False
             _holes(told, start, low, high, entry, union, True)
             _take_entry(told, low, entry)
@@ -283,3 +287,15 @@ def covered_ranges(union: Ordered, low: UInt64, high: UInt64, found: UInt8) -> N
     """1 in *found* where one of the ranges is subsumed by *union*; nothing changes."""
     for place in range(len(low)):
         found[place] = is_covered(union, low[place], high[place])
+
+
+@kernel
+def meet_union(union: Ordered, starts: Int64, low: UInt64, high: UInt64, found: UInt8) -> None:
+    """1 in *found* where a range of an item shares a number with *union*. Cost: O(log) each."""
+    for item in range(len(found)):
+        found[item] = 0
+        for place in range(starts[item], starts[item + 1]):
+            position = predecessor(union, high[place])
+            if position != NOWHERE and union.high[slot_of(union, position)] >= low[place]:
+                found[item] = 1
+                break

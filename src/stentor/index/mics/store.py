@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from stentor.encoding.columns import Int64, UInt8, UInt64
 from stentor.encoding.hilbert import Ranges
+from stentor.encoding.readonly import all_read_only
 from stentor.index.growing import GrowingArray
 from stentor.index.mics.algorithms import (
     GONE,
@@ -16,6 +17,7 @@ from stentor.index.mics.algorithms import (
     Entries,
     add_entries,
     look_up,
+    meet_union,
     remove_entries,
 )
 from stentor.index.mics.ordered import BLOCK, ORDERED, RANGES, Ordered, new_ordered, with_room
@@ -86,7 +88,7 @@ class RangeStore:
         entries = self.entries
         leaving = leaving[entries.state[leaving] != GONE]
         hull = np.zeros(len(leaving), np.uint64)
-        progress, promoted = np.zeros(2, np.int64), np.empty(BLOCK, np.int64)
+        progress, promoted = np.zeros(3, np.int64), np.empty(BLOCK, np.int64)
         while not remove_entries(
             self.union,
             self.told,
@@ -98,7 +100,7 @@ class RangeStore:
             promoted,
             progress,
         ):
-            self._make_room()
+            self._make_room(int(progress[2]))
             if progress[1] == len(promoted):
                 promoted = np.concatenate([promoted, np.empty_like(promoted)])
         self._count.writable[owners] = 0
@@ -129,6 +131,12 @@ class RangeStore:
         look_up(self.union, np.ascontiguousarray(numbers, np.uint64), found)
         return found
 
+    def meets(self, asked: Ranges) -> UInt8:
+        """1 where a range of *asked* shares a number with the union."""
+        found = np.zeros(len(asked.starts) - 1, np.uint8)
+        meet_union(self.union, *all_read_only(asked), found)
+        return found
+
     @property
     def range_count(self) -> int:
         """How many ranges the union has: the paper's stored ranges."""
@@ -141,8 +149,10 @@ class RangeStore:
 
     # Room.
 
-    def _make_room(self) -> None:
-        self.union = with_room(self.union, SPARE + int(self.union.used[ORDERED]))
+    def _make_room(self, wanted: int = 0) -> None:
+        """Room for some ranges in each set, for *wanted* blocks in the union."""
+        spare = max(wanted, SPARE + int(self.union.used[ORDERED]))
+        self.union = with_room(self.union, spare)
         self.told = with_room(self.told, SPARE)
         self.passive = with_room(self.passive, SPARE)
 

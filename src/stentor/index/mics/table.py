@@ -109,6 +109,10 @@ class RangeTable(Generic[Id]):
         """1 where one of *numbers* is in some range."""
         return self._store.holds(np.fromiter(numbers, np.uint64))
 
+    def meets(self, asked: Ranges) -> UInt8:
+        """1 where one of *asked*, the ranges of events, shares a number with some range."""
+        return self._store.meets(asked)
+
     def covered(self, ranges: Iterable[tuple[int, int]]) -> Covered:
         """How much of *ranges* the union covers: total, partial or no subsumption."""
         given = np.array(list(ranges), np.uint64).reshape(-1, 2)
