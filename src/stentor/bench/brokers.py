@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stentor.bench.result import BenchOptions, Chart, Progress, Row, Table, Unit
-from stentor.broker import Delivery, Overlay
+from stentor.broker import Delivery, Dimension, Overlay, Space
 from stentor.encoding.columns import Int64
 from stentor.engine import Engine
 from stentor.errors import DisagreementError
@@ -19,30 +19,34 @@ from stentor.language.parser import parse
 from stentor.model import Schema, Subscription
 from stentor.model.record import Record, Subscribe
 from stentor.wire.records import record_from_dict
-from stentor.workloads.cubes import DISTRIBUTIONS, Cubes
+from stentor.workloads.cubes import DISTRIBUTIONS, DOMAIN, Cubes
 
 SIZE: Final = 100_000
 BROKERS: Final = 11
 EVENTS: Final = 1000
 #: The first tells everything exactly, so that no event travels for nothing.
-POLICIES: Final = ("none", "covering")
+POLICIES: Final = ("none", "covering", "mics", "mics gap=16")
 ONE_ENGINE: Final = "one engine"
 #: Records that come to each broker before the links carry anything.
-CHUNK: Final = 500
+CHUNK: Final = 100
 #: Sizes of a subscription: 4, 8, … on domains of 256.
 WIDTHS: Final = 8
+#: Of the space: a cell for each value, but for the last two, which share one.
+BITS: Final = 8
 #: What a picture shows.
 CHARTS: Final = (
     Chart("What links were told of subscriptions", "messages", ("told",)),
     Chart("Tables of a broker, on average", "entries", ("entries/broker",)),
+    Chart("Tables of a broker, on average", "merged ranges", ("ranges/broker",)),
     Chart("Events on all links", "messages", ("events wanted", "for nothing")),
 )
 
 
 class _Workload(NamedTuple):
-    """Subscriptions and events, drawn once for all rows."""
+    """Subscriptions and events, drawn once for all rows, in a space that fits them."""
 
     schema: Schema
+    space: Space
     wishes: list[Record]
     events: list[Record]
 
@@ -106,7 +110,8 @@ def _drawn(recipe: Cubes, size: int, events: int) -> _Workload:
         record_from_dict({"op": "publish", **one, "id": str(number)}, schema)
         for number, one in enumerate(recipe.events(events))
     ]
-    return _Workload(schema, wishes, published)
+    dimensions = (Dimension(name, 0, DOMAIN - 1) for name in recipe.names)
+    return _Workload(schema, Space(tuple(dimensions), BITS), wishes, published)
 
 
 def _row(name: str, done: _Done, workload: _Workload, needed: int) -> Row:
@@ -134,13 +139,11 @@ def _numbered(pairs: Iterable[tuple[str, str]], events: int) -> Int64:
     return np.sort(np.fromiter(numbers, np.int64))
 
 
-def _overlay(
-    workload: _Workload, policy: str, seed: int, progress: Progress, title: str
-) -> _Done:
+def _overlay(workload: _Workload, policy: str, seed: int, progress: Progress, title: str) -> _Done:
     names = [f"b{number}" for number in range(BROKERS)]
     draw = random.Random(seed)
     links = [(names[draw.randrange(place)], names[place]) for place in range(1, BROKERS)]
-    overlay = Overlay(names, links, policy=policy, schema=workload.schema)
+    overlay = Overlay(names, links, policy=policy, schema=workload.schema, space=workload.space)
     overlay.run()
     overlay.carried.clear()
     start = time.perf_counter()
@@ -153,6 +156,8 @@ def _overlay(
         carried[one.kind] += count
     sent = carried.pop("publish", 0)
     figures = {"told": carried.total(), "entries/broker": _mean(overlay, "table entries")}
+    if ranges := _mean(overlay, "ranges"):
+        figures["ranges/broker"] = ranges
     pairs = ((one.subscription, one.event) for one in deliveries)
     numbered = _numbered(pairs, len(workload.events))
     return _Done(middle - start, stop - middle, numbered, sent, figures)
@@ -168,8 +173,11 @@ def _spread(
 ) -> list[Delivery]:
     """Let *records* come to all brokers in turn; the deliveries."""
     deliveries: list[Delivery] = []
+    told = -1
     for first in range(0, len(records), CHUNK * BROKERS):
-        progress(f"{title}: {first:,} of {len(records):,}")
+        if 5 * first // len(records) > told:  # at each fifth
+            told = 5 * first // len(records)
+            progress(f"{title}: {first:,} of {len(records):,}")
         chunk = records[first : first + CHUNK * BROKERS]
         for place, name in enumerate(overlay.brokers):
             overlay.send(name, chunk[place::BROKERS])

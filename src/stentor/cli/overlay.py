@@ -15,7 +15,8 @@ from rich.table import Table
 from stentor.cli.inputs import JsonOption
 from stentor.cli.overlay_file import load
 from stentor.cli.overlay_picture import draw
-from stentor.cli.overlay_run import carried, held, run
+from stentor.cli.overlay_run import carried, held, run, tree_count
+from stentor.cli.overlay_space import shown_space
 from stentor.cli.pictures import check_drawing
 from stentor.cli.screen import console, progress
 
@@ -41,14 +42,21 @@ def command(
         overlay, counts = run(described, advance)
     found: dict[str, Any] = {**counts, "seconds": round(perf_counter() - start, 3)}
     links, brokers = carried(overlay), held(overlay, described)
+    space = overlay.space
     if as_json:
-        print(json.dumps({"links": links, "brokers": brokers, **found}))
+        named = None if space is None else space.to_dict()
+        print(json.dumps({"links": links, "brokers": brokers, "space": named, **found}))
     else:
         screen = Console(highlight=False)
         screen.print(_table(links))
         screen.print(_table(brokers))
         for name, count in found.items():
             screen.print(f"{name:<15}{count:>12,}")
+        if (trees := tree_count(overlay)) > 1:
+            screen.print(f"these are {trees} trees: nothing passes from one to another")
+        if space is not None:
+            how = "chosen" if described.space.given is None else "given"
+            screen.print(f"space, {how}: {shown_space(space)}")
     if picture is not None:
         draw(overlay, picture)
         console().print(f"The picture of the overlay: {picture}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stentor.broker import Overlay, policy_of
+from stentor.cli.overlay_space import SpaceOf, read_space
 from stentor.cli.overlay_workload import Workload, read_workload
 from stentor.errors import SettingsError, StentorError
 from stentor.index.catalog import index_class
@@ -24,16 +25,19 @@ class Described:
     links: Links
     policies: dict[str, str]  # by broker
     index: str
+    space: SpaceOf
     workload: Workload
 
     def overlay(self) -> Overlay:
-        """The overlay, with nothing in it."""
+        """The overlay, with nothing in it; its space is made where a broker needs one."""
+        is_ranged = any(policy.split()[0] == "mics" for policy in self.policies.values())
         return Overlay(
             self.policies,
             self.links,
             policy=self.policies,
             index=self.index,
             schema=self.workload.schema,
+            space=self.space.made(self.workload) if is_ranged else None,
         )
 
 
@@ -54,13 +58,14 @@ def _read(file: Section, folder: Path) -> Described:
     links = _links(file)
     policy, index = file.text("policy") or "covering", file.text("index") or "auto"
     policies = _policies(file, links, policy)
-    _tried(file, "index", lambda: index_class(index))
+    _tried(file, "index", index_class, index)
     kinds = file.inner("schema", "[schema]").pairs()
+    space = read_space(file.inner("space", "[space]"))
     workload = read_workload(file.inner("workload", "[workload]"), folder, kinds)
     if kinds and workload.path is None:
         file.wrong("[schema]", "only records of a file have it, and no `records` are given")
     file.close()
-    return Described(links, policies, index, workload)
+    return Described(links, policies, index, space, workload)
 
 
 def _links(file: Section) -> Links:
@@ -100,14 +105,14 @@ def _policies(file: Section, links: Links, policy: str) -> dict[str, str]:
             policies[name] = str(own)
         elif links:
             section.wrong(name, "no link leads to this broker" + nearest(name, policies))
-        _tried(section, name, lambda own=own: policy_of(str(own)))
-    _tried(file, "policy", lambda: policy_of(policy))
+        _tried(section, name, policy_of, str(own))
+    _tried(file, "policy", policy_of, policy)
     return policies
 
 
-def _tried(section: Section, key: str, make: Callable[[], object]) -> None:
-    """Keep what *make* says is wrong with *key*."""
+def _tried(section: Section, key: str, make: Callable[[str], object], name: str) -> None:
+    """Keep what *make* finds wrong with *name*, which *key* says."""
     try:
-        make()
+        make(name)
     except StentorError as error:
         section.wrong(key, str(error))

@@ -1,5 +1,4 @@
-"""The picture of an overlay: its brokers as a tree from left to right, links as thick as what they
-carried."""
+"""The picture of an overlay: a tree from left to right, links as thick as what they carried."""
 
 from __future__ import annotations
 
@@ -30,35 +29,43 @@ TOLD, EVENTS = "tab:blue", "#d95f02"
 def draw(overlay: Overlay, path: Path) -> None:
     """Draw *overlay* into *path*, each link with what it told of subscriptions, and its events."""
     plt = pyplot()
-    from matplotlib.lines import Line2D
-
     places = layout(overlay)
-    width = max(COLUMN * max(x for x, _ in places.values()) + 2 * MARGIN, 6.4)
+    columns = max(x for x, _ in places.values())
+    width = max(COLUMN * columns + 2 * MARGIN, 6.4)
     height = LINE * (max(y for _, y in places.values()) + 1) + 2 * MARGIN
     figure = plt.figure(figsize=(width, height))
     axes = figure.add_axes((0, 0, 1, 1))  # a unit is an inch, so that labels have their room
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
+    left, top = (width - COLUMN * columns) / 2, MARGIN + LINE / 2
+    inches = {name: (left + COLUMN * x, top + LINE * y) for name, (x, y) in places.items()}
     told, events = _carried(overlay)
     most = max([*told.values(), *events.values(), 1])
-    shift = (width - COLUMN * max(x for x, _ in places.values())) / 2
-    inches = {name: (shift + COLUMN * x, MARGIN + LINE * (y + 0.7)) for name, (x, y) in places.items()}
     for pair in overlay.links:
         counts = told[frozenset(pair)], events[frozenset(pair)]
         _draw_link(axes, (inches[pair[0]], inches[pair[1]]), counts, most)
     for name, place in inches.items():
-        entries = overlay.brokers[name].stats()["table entries"]
-        frame = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.3"}
-        style = {"ha": "center", "va": "center", "fontsize": 9, "bbox": frame, "zorder": 4}
-        axes.annotate(f"{_short(name)}\n{entries:,}", place, **style)
-    lines = [Line2D([], [], color=colour, linewidth=4) for colour in (TOLD, EVENTS)]
-    named = [f"messages about subscriptions ({told.total():,})", f"events ({events.total():,})"]
-    where = {"loc": "lower center", "ncols": 2, "frameon": False, "fontsize": 9}
-    axes.legend(lines, named, **where)
-    title = "What each link carried, both ways; in each broker the entries of its tables"
-    axes.text(width / 2, 0.3, title, ha="center", va="center", fontsize=10)
+        _draw_broker(axes, place, name, overlay.brokers[name].stats()["table entries"])
+    _explain(axes, width, told.total(), events.total())
     figure.savefig(path, dpi=min(130, MOST_PIXELS / max(width, height)))
     plt.close(figure)
+
+
+def _explain(axes: Any, width: float, told: int, events: int) -> None:
+    """The title and the legend."""
+    from matplotlib.lines import Line2D
+
+    title = "What each link carried, both ways; in each broker the entries of its tables"
+    axes.text(width / 2, 0.35, title, ha="center", va="center", fontsize=10)
+    lines = [Line2D([], [], color=colour, linewidth=4) for colour in (TOLD, EVENTS)]
+    named = [f"messages about subscriptions ({told:,})", f"events ({events:,})"]
+    axes.legend(lines, named, loc="lower center", ncols=2, frameon=False, fontsize=9)
+
+
+def _draw_broker(axes: Any, place: Place, name: str, entries: int) -> None:
+    frame = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.3"}
+    style = {"ha": "center", "va": "center", "fontsize": 9, "bbox": frame, "zorder": 4}
+    axes.annotate(f"{_short(name)}\n{entries:,}", place, **style)
 
 
 def _carried(overlay: Overlay) -> tuple[Counter[frozenset[str]], Counter[frozenset[str]]]:

@@ -101,6 +101,11 @@ def carried(overlay: Overlay) -> list[dict[str, Any]]:
     return rows
 
 
+def tree_count(overlay: Overlay) -> int:
+    """How many trees the brokers form; nothing passes from one to another."""
+    return len({frozenset(overlay.reach(name)) for name in overlay.brokers})
+
+
 def held(overlay: Overlay, described: Described) -> list[dict[str, Any]]:
     """What each broker holds: one row each."""
     return [

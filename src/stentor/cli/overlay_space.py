@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from stentor.broker import Space
+from stentor.broker import Dimension, Space
 from stentor.cli.overlay_workload import Workload
 from stentor.errors import SettingsError, StentorError
 from stentor.index.mics.settings import EQUAL, VARIABLE
-from stentor.index.mics.space import AXES, Dimension
+from stentor.index.mics.space import AXES
 from stentor.pipeline.config.sections import Section, shown
 
 BITS: Final = 8
@@ -30,9 +30,10 @@ class SpaceOf:
         if self.given is not None:
             return self.given
         columns, schema = workload.sample()
-        chosen = {"dimensions": self.most, "bits": self.bits, "cells": self.cells}
         try:
-            return Space.chosen(columns, schema, **chosen)
+            return Space.chosen(
+                columns, schema, dimensions=self.most, bits=self.bits, cells=self.cells
+            )
         except SettingsError as error:
             raise SettingsError(f"[space] is needed: {error}") from None
 

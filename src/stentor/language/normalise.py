@@ -6,12 +6,13 @@ tree ─push_inward─▶ literals under All/Some ─expand─▶ alternatives �
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from stentor.errors import LimitError
 from stentor.language.absorb import without_absorbed
 from stentor.language.conditions import Condition
 from stentor.language.evaluate import alternatives
-from stentor.language.limits import DEFAULT_LIMITS, Limits, tree_depth
+from stentor.language.limits import ANY_SIZE, DEFAULT_LIMITS, Limits, tree_depth
 from stentor.language.negation import All, Literal, Positive, push_inward
 from stentor.language.simplify import Known, simplify
 from stentor.language.uses import predicates_of
@@ -32,11 +33,37 @@ class NormalForm:
         return not self.alternatives
 
 
+class _Recent(NamedTuple):
+    """A tree, the limits that it was within, and its form."""
+
+    expression: Expression
+    limits: Limits
+    form: NormalForm
+
+
+#: Trees are remembered: the same one goes to an engine and to policies, from broker to broker.
+MOST_RECENT: Final = 4096
+#: By identity, for equal trees may differ: TRUE equals 1.
+_recent: dict[int, _Recent] = {}
+
+
 def normalise(expression: Expression, limits: Limits = DEFAULT_LIMITS) -> NormalForm:
     """The normal form of *expression*; a LimitError where it would grow too large.
 
-    Cost: the number of alternatives times their length, both bounded by *limits* beforehand.
+    Cost: the number of alternatives times their length, both bounded by *limits* beforehand; one
+    look-up for a tree that came within the last few thousand.
     """
+    known = _recent.get(id(expression))
+    if known is not None and known.expression is expression and limits in (known.limits, ANY_SIZE):
+        return known.form
+    form = _normal_form(expression, limits)
+    if len(_recent) >= MOST_RECENT:
+        _recent.clear()
+    _recent[id(expression)] = _Recent(expression, limits, form)
+    return form
+
+
+def _normal_form(expression: Expression, limits: Limits) -> NormalForm:
     check_size(expression, limits)
     positive = push_inward(expression)
     _brake(positive, limits)
