@@ -8,21 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stentor.broker import Broker, Dimension, Overlay, Space, Store, policy_of
+from stentor.broker.interest import Interest, RangeInterest
 from stentor.broker.keys import CLIENT
+from stentor.broker.messages import Greeting, Want
 from stentor.errors import (
     DuplicateEventError,
     FolderError,
     SettingsError,
+    TypeConflictError,
     UnknownIdError,
 )
 from stentor.index.catalog import names
 from stentor.language.parser import parse
-from stentor.model import Changes, Constant, Event, Kind, Point, Schema, Subscription
+from stentor.model import Changes, Constant, Event, Kind, Point, Range, Schema, Subscription
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
 from stentor.testing import grid, strategies
 from tests.overlay_runs import Compared, renamed
 
-OPERATIONS = int(os.environ.get("STENTOR_SOAK_OPERATIONS", "20000")) // 20
+OPERATIONS = int(os.environ.get("STENTOR_SOAK_OPERATIONS", "20000"))
 SECOND = 1_000_000
 SCHEMA = {"price": "number", "stock": "number", "loc": "point"}
 
@@ -141,54 +144,69 @@ def random_tree(draw, count):
     return [(f"b{draw.randrange(one)}", f"b{one}") for one in range(1, count)]
 
 
+def tree_of(count, policy, draw):
+    """A random tree of *count* brokers, compared with one engine."""
+    links = random_tree(draw, count)
+    if policy == "mixed":
+        policy = {f"b{number}": draw.choice(POLICIES) for number in range(count)}
+    schema = Schema.declare(SCHEMA)
+    return Compared(links, schema=schema, policy=policy, space=SPACE, choose=draw.randrange)
+
+
+def break_something(run, draw):
+    """Perhaps cut a link, heal all links, or restart a broker."""
+    what = draw.random()
+    if what < 0.03:
+        run.cut(draw.randrange(99))
+    elif what < 0.06:
+        run.heal_all()
+    elif what < 0.08:
+        run.restart(draw.choice([*run.overlay.brokers]))
+
+
 @pytest.mark.parametrize("count", [2, 7, 50])
 @pytest.mark.parametrize("policy", ["none", "covering", "mics", "mixed"])
-def test_a_long_life_with_cuts_and_restarts_delivers_what_one_engine_delivers(count, policy):
+def test_record_by_record_a_tree_delivers_what_one_engine_delivers(count, policy):
     draw = random.Random(f"{count} {policy}")
-    links = random_tree(draw, count)
-    brokers = [f"b{number}" for number in range(count)]
-    if policy == "mixed":
-        policy = {name: draw.choice(POLICIES) for name in brokers}
-    schema = Schema.declare(SCHEMA)
-    run = Compared(links, schema=schema, policy=policy, space=SPACE, choose=draw.randrange)
+    run = tree_of(count, policy, draw)
     time = 0
-    for number in range(OPERATIONS // 9):
+    for number in range(OPERATIONS // 200):
         time += draw.randrange(3) * SECOND
-        what = draw.random()
-        if what < 0.03:
-            run.cut(draw.randrange(count))
-        elif what < 0.06:
-            run.heal_all()
-        elif what < 0.08:
-            run.restart(draw.choice(brokers))
-        run.feed(draw.choice(brokers), drawn_record(draw, number, time))
+        break_something(run, draw)
+        run.feed(f"b{draw.randrange(count)}", drawn_record(draw, number, time))
         if number % 25 == 0:
             run.check()
     run.heal_all()
     run.check()
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_messages_that_cross_on_their_way_lead_to_the_same_answers(policy):
+LIVES = [
+    ("none", 12),
+    ("covering", 30),
+    ("covering k=3", 7),
+    ("poset", 12),
+    ("mics", 50),
+    ("mics gap=9", 12),
+    ("mixed", 50),
+]
+
+
+@pytest.mark.parametrize(("policy", "count"), LIVES)
+def test_a_long_life_of_bursts_that_cross_leaves_everybody_what_one_engine_gives(policy, count):
     draw = random.Random(policy)
-    brokers = [f"b{number}" for number in range(9)]
-    run = Compared(
-        random_tree(draw, 9),
-        schema=Schema.declare(SCHEMA),
-        policy=policy,
-        space=SPACE,
-        choose=draw.randrange,
-    )
-    number = 0
-    for _ in range(12):
-        burst = []
-        for _ in range(8):
-            record = drawn_record(draw, number, 0)
-            if not isinstance(record, Publish) or record.event.until is not None:
-                burst.append((draw.choice(brokers), record))
-            number += 1
-        run.feed_at_once(burst)
-        run.check()
+    run = tree_of(count, policy, draw)
+    per_burst = 80
+    for burst in range(OPERATIONS // len(LIVES) // per_burst):
+        time = burst * SECOND
+        numbers = range(burst * per_burst, (burst + 1) * per_burst)
+        records = [drawn_record(draw, number, time) for number in numbers]
+        for _ in range(5):
+            break_something(run, draw)
+        run.feed_at_once([(f"b{draw.randrange(count)}", record) for record in records])
+        if burst % 10 == 0:
+            run.check()
+    run.heal_all()
+    run.check()
 
 
 @pytest.mark.parametrize("index", names())
@@ -339,6 +357,60 @@ def test_a_broker_goes_on_from_its_file(tmp_path):
     ]
 
 
+def test_a_broker_that_dies_within_a_batch_stands_where_it_stood_before(tmp_path, monkeypatch):
+    path = tmp_path / "broker.sqlite"
+    broker = Broker("b0", store=Store(path))
+    broker.add_neighbour("b1")
+    broker.receive(CLIENT, [wish("ana", "price < 300"), event("e", until=9 * SECOND, price=7)])
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "keep_event", die)
+    batch = [wish("ben", "stock < 300"), Unsubscribe("ana"), event("e2", until=9 * SECOND, price=7)]
+    with pytest.raises(KeyboardInterrupt):
+        broker.receive(CLIENT, batch)
+    monkeypatch.undo()
+    opened = Broker("b0", store=Store(path))
+    opened.check()
+    assert [one.name for one in opened.links["b1"].policy.told.values()] == ["b0/ana"]
+    assert opened.receive(CLIENT, batch).deliveries == []
+    assert opened.receive(CLIENT, [event("e3", price=1, stock=5)]).deliveries == [
+        ("ben", "e3", True)
+    ]
+
+
+def test_an_overlay_goes_on_from_the_stores_of_another(tmp_path):
+    def opened(policy, space=SPACE):
+        stores = {name: Store(tmp_path / name) for name in ("b0", "b1", "b2")}
+        links = [("b0", "b1"), ("b1", "b2")]
+        overlay = Overlay(stores, links, policy=policy, space=space, stores=stores)
+        deliveries = overlay.run()
+        overlay.check()
+        return overlay, deliveries, stores
+
+    def closed(stores):
+        for store in stores.values():
+            store.close()
+
+    overlay, _, stores = opened("covering")
+    assert overlay.feed("b2", event("e", until=9 * SECOND, price=3)) == []
+    overlay.feed("b0", wish("ana", "price < 5"))
+    overlay.feed("b0", wish("ben", "price < 4", until=5 * SECOND))
+    closed(stores)
+    finer = Space(SPACE.dimensions, bits=5)
+    for policy, space in (("mics", SPACE), ("none", SPACE), ("mics", finer), ("covering", None)):
+        overlay, deliveries, stores = opened(policy, space)
+        assert deliveries == []
+        assert overlay.feed("b2", event("fleeting", price=3)) == ["ana", "ben"]
+        closed(stores)
+    overlay, _, stores = opened({"b0": "mics", "b1": "poset", "b2": "none"})
+    late = Publish(Event("late", prices(price=3)), 5 * SECOND)
+    assert overlay.feed("b2", late) == ["ana"]
+    overlay.check()
+    closed(stores)
+
+
 def test_a_file_that_is_no_brokers_is_refused(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"no database at all" * 100)
@@ -354,6 +426,109 @@ def test_a_file_that_is_no_brokers_is_refused(tmp_path):
         Store(other)
 
 
+def test_two_together_silence_a_third():
+    overlay = row_of(2, "mics")
+    overlay.feed("b0", wish("low", "price < 6"))
+    overlay.feed("b0", wish("high", "price >= 6"))
+    overlay.feed("b0", wish("across", "price BETWEEN 3 AND 9"))
+    assert counts(overlay) == {"ranges": 2}
+    overlay.feed("b0", Unsubscribe("low"))
+    assert counts(overlay) == {"ranges": 4}, "`across` takes over, then `low` is withdrawn"
+    assert overlay.feed("b1", event("e", price=4)) == ["across"]
+    overlay.check()
+
+
+def test_what_a_cell_lets_through_for_nothing_ends_at_the_broker():
+    overlay = row_of(3, "mics")
+    overlay.feed("b0", wish("ana", "price < 1"))
+    assert overlay.feed("b2", event("near", price=2)) == []
+    assert overlay.feed("b2", event("far", price=19)) == []
+    assert counts(overlay)["publish"] == 2, "`near` came over two links, `far` over none"
+    assert overlay.unwanted == 1
+
+
+def test_a_gap_that_is_filled_saves_messages_and_costs_events():
+    narrow = Space((Dimension("price", 0, 7),), bits=3)
+    told = {}
+    for policy in ("mics", "mics gap=3"):
+        overlay = Overlay(["b0", "b1"], [("b0", "b1")], policy=policy, space=narrow)
+        overlay.run()
+        for id, price in (("a", 1), ("b", 5), ("c", 3)):
+            overlay.feed("b0", wish(id, f"price = {price}"))
+        assert overlay.feed("b1", event("e", price=2)) == []
+        told[policy] = counts(overlay)["ranges"], overlay.unwanted
+        overlay.check()
+    assert told == {"mics": (3, 0), "mics gap=3": (2, 1)}
+
+
+def test_ranges_reach_a_late_subscriber_of_a_broker_that_tells_subscriptions():
+    """b1 tells subscriptions, but what b0 tells it are ranges: it hands them on, and merges."""
+    overlay = row_of(4, {"b0": "mics", "b1": "covering", "b2": "none", "b3": "covering"})
+    overlay.feed("b3", event("e", until=9 * SECOND, price=7))
+    assert overlay.feed("b0", wish("ana", "price < 9")) == Changes(["e"])
+    assert overlay.feed("b0", wish("ben", "price < 8 AND stock IS NULL")) == Changes(["e"])
+    assert counts(overlay)["ranges"] == 3
+    assert overlay.feed("b3", event("e2", price=7, stock=1)) == ["ana"]
+    overlay.feed("b0", Unsubscribe("ana"))
+    assert overlay.feed("b3", event("e3", price=7)) == ["ben"]
+    overlay.check()
+
+
+def test_a_move_takes_its_ranges_along():
+    overlay = row_of(3, "mics")
+    overlay.feed("b0", wish("near", "ST_DWithin(loc, here(), 1000)", at=Point(0, 0)))
+    there = Publish(Event("e", {"loc": Point(0.07, 0.07)}, until=9 * SECOND), 0)
+    assert overlay.feed("b2", there) == []
+    assert counts(overlay) == {"ranges": 2}
+    assert overlay.feed("b0", Move("near", Point(0.07, 0.07))) == Changes(["e"])
+    assert counts(overlay) == {"ranges": 4, "publish": 2}
+    overlay.check()
+
+
+def test_a_range_event_travels_to_all_that_one_of_its_values_may_please():
+    overlay = row_of(2, "mics")
+    overlay.feed("b0", wish("ana", "price BETWEEN 9 AND 10"))
+    wide = Event("e", {"price": Range(Kind.NUMBER, 2.0, 18.0)})
+    assert overlay.feed("b1", Publish(wide, 0)) == ["ana"]
+
+
+def test_brokers_with_other_spaces_do_not_understand_each_other():
+    one = Broker("b0", policy="mics", space=SPACE)
+    other = Broker("b1", policy="mics", space=Space(SPACE.dimensions, bits=4))
+    none = Broker("b2")
+    for broker in (one, other, none):
+        broker.add_neighbour("b9")
+    [(_, greeting)] = one.connect("b9")
+    assert "different spaces" in str(*other.receive("b9", [greeting]).answers)
+    assert "does not have" in str(*none.receive("b9", [Want("b0/ana", ((0, 1),), 0)]).answers)
+    for ranges in (((0, 512),), ((5, 4),), ((-1, 4),)):
+        told = [
+            Want("b0/ana", ranges, 0),
+            Greeting((RangeInterest("ana", ranges),), set(), 0, SPACE),
+        ]
+        for message in told:
+            assert "beyond 0 … 511" in str(*one.receive("b9", [message]).answers)
+            assert not one.wants("b9")
+    one.receive("b9", [Want("b0/never told", (), 0)])
+    one.check()
+
+
+def test_what_a_neighbour_says_that_cannot_be_changes_nothing():
+    broker = Broker("b0", schema=Schema.declare(SCHEMA))
+    broker.add_neighbour("b1")
+    other = Schema.declare({"price": "string"})
+    odd = Subscription("b1/odd", parse("price = 'high'", schema=other))
+    fine = wish("b1/fine", "price < 3")
+    greeting = Greeting(
+        (Interest("b1/odd", odd), Interest("b1/fine", fine.subscription)), frozenset(), 0
+    )
+    for messages in ([Unsubscribe("b1/x", 0), Subscribe(odd, 0), fine], [greeting]):
+        answers = broker.receive("b1", messages).answers
+        assert any(isinstance(answer, TypeConflictError) for answer in answers)
+        assert [*broker.wants("b1")] == ["b1/fine"]
+        broker.check()
+
+
 def test_mistakes_are_named():
     with pytest.raises(SettingsError, match="closes a circle"):
         Overlay(["a", "b", "c"], [("a", "b"), ("b", "c"), ("c", "a")])
@@ -361,6 +536,11 @@ def test_mistakes_are_named():
         Overlay(["a"], [("a", "x")])
     with pytest.raises(SettingsError, match="no policy"):
         policy_of("covering k=0")
+    for name in ("", "mics gap=-1", "mics k=3", "none k=1", "mics ranges=0", "mics gap"):
+        with pytest.raises(SettingsError, match="no policy"):
+            policy_of(name)
+    with pytest.raises(SettingsError, match="needs the space"):
+        Broker("a", policy="mics")
     with pytest.raises(SettingsError, match="neither"):
         Broker("a/b")
     overlay = row_of(2, "none")

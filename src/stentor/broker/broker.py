@@ -16,15 +16,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from stentor.broker.interest import AnyInterest, Interest, RangeInterest
-from stentor.broker.keys import BETWEEN, CLIENT, source_and_name
+from stentor.broker.keys import BETWEEN, CLIENT
 from stentor.broker.link import Link
 from stentor.broker.messages import Delivery, Greeting, Message, Sent, Want
 from stentor.broker.outcome import Outcome
 from stentor.broker.policies import policy_of
+from stentor.broker.routing import Routing
 from stentor.broker.store import NoStore, Store
 from stentor.broker.tables import Tables
 from stentor.broker.telling import Telling
-from stentor.engine.report import Answer
 from stentor.errors import (
     AlreadyOverError,
     DuplicateEventError,
@@ -33,12 +33,12 @@ from stentor.errors import (
     UnknownIdError,
 )
 from stentor.index.mics.space import Space
-from stentor.model import Changes, Event, Schema
+from stentor.model import Changes, Schema
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import BEGINNING
 
-#: These refuse a record, but not its time.
-_LATE = (AlreadyOverError, DuplicateEventError, UnknownIdError)
+#: These refuse a record, but not its time; between brokers they are no mistake.
+LATE = (AlreadyOverError, DuplicateEventError, UnknownIdError)
 
 
 class Broker:
@@ -71,6 +71,7 @@ class Broker:
         self._store = NoStore() if store is None else store
         self._tables = Tables(name, index, self.schema, space, self.links, self._store)
         self._telling = Telling(self.links, self.schema, space)
+        self._routing = Routing(self.links, self._tables)
         self._known_attributes = 0  # that the store knows too
         if store is not None:
             self._restore(store)
@@ -99,7 +100,8 @@ class Broker:
     def receive(self, source: str, messages: Sequence[Message]) -> Outcome:
         """What *messages* from *source*, a neighbour or CLIENT, lead to, in order.
 
-        A client's record that is refused is answered with its error. Cost: one step of the engine.
+        What is refused is answered with its error, and changes nothing. Cost: one step of the
+        engine.
         """
         if source != CLIENT:
             self._link(source)
@@ -141,64 +143,22 @@ class Broker:
         """Let *records* of *source* come, in one step."""
         if not records:
             return
-        timed = [replace(record, time=self._later(record.time)) for record in records]
+        timed = [self._timed(record) for record in records]
         answers = self._tables.step(source, timed)
         routes = self._tables.routes(timed)
         for record, answer, ranged in zip(timed, answers, routes, strict=True):
             refused = isinstance(answer, StentorError)
-            if record.time is not None and (not refused or isinstance(answer, _LATE)):
+            if record.time is not None and (not refused or isinstance(answer, LATE)):
                 self._pass_time(record.time, outcome)
             if isinstance(record, Publish):
-                self._published(source, record.event, answer, ranged, outcome)
+                self._routing.published(source, record.event, answer, ranged, self.time, outcome)
             elif isinstance(answer, Changes):
                 if source == CLIENT:
                     self._client_changed(record, answer, outcome)
                 else:
                     self._neighbour_changed(source, record, answer.added, outcome)
-            elif source != CLIENT:
-                assert isinstance(answer, StentorError)
-                raise answer  # neighbours do not forward what is wrong
             outcome.answers.append(answer)
         outcome.sent += self._telling.settle(self.time)
-
-    # Events.
-
-    def _published(
-        self, source: str, event: Event, answer: Answer, ranged: list[str], outcome: Outcome
-    ) -> None:
-        """Hand *event* on to those who want it; a live one that came before goes no further."""
-        is_new = isinstance(answer, list)
-        if is_new and event.until is not None:
-            self._tables.keep_event(event)
-        if source != CLIENT and event.id in self._tables.events:
-            self.links[source].holds.add(event.id)
-        if not isinstance(answer, list):
-            return
-        wanting = dict.fromkeys(ranged)
-        given = len(outcome.deliveries)
-        for key in answer:
-            wants, name = source_and_name(key)
-            if wants == CLIENT:
-                outcome.deliveries.append(Delivery(name, event.id))
-            else:
-                wanting[wants] = None
-        wanting.pop(source, None)
-        self._send_event(event, wanting, outcome)
-        if source != CLIENT and not wanting and len(outcome.deliveries) == given:
-            outcome.unwanted += 1
-
-    def _send_event(self, event: Event, neighbours: Iterable[str], outcome: Outcome) -> None:
-        """Send *event* to those of *neighbours* that can be reached and do not hold it."""
-        for neighbour in neighbours:
-            link = self.links[neighbour]
-            if link.up and event.id not in link.holds:
-                if event.until is not None:
-                    link.holds.add(event.id)
-                outcome.sent.append(Sent(neighbour, Publish(event, self.time)))
-
-    def _send_live(self, ids: Iterable[str], neighbour: str, outcome: Outcome) -> None:
-        for id in ids:
-            self._send_event(self._tables.events[id], [neighbour], outcome)
 
     # Wishes.
 
@@ -223,7 +183,7 @@ class Broker:
         outcome: Outcome,
     ) -> None:
         """File a neighbour's change, send it the *live* events that it wants now, hand it on."""
-        self._send_live(live, source, outcome)
+        self._routing.send_live(live, source, self.time, outcome)
         match record:
             case Unsubscribe(name):
                 self._tables.drop_neighbour(source, name)
@@ -239,26 +199,32 @@ class Broker:
 
     def _wanted(self, source: str, want: Want, outcome: Outcome) -> None:
         """Let the neighbour *source* want ranges, or none, under a name."""
+        if mistake := self._mistake_in(source, want):
+            outcome.answers.append(mistake)
+            return
         self._pass_time(want.time, outcome)
-        if isinstance(self._link(source).wants.get(want.name), Interest):
+        known = self._link(source).wants.get(want.name)
+        if isinstance(known, Interest):
             self._tables.step(source, [Unsubscribe(want.name, self.time)])
         if want.ranges:
-            self._check_ranges(source, want)
-            self._send_live(self._tables.events.within(want.ranges), source, outcome)
+            live = self._tables.events.within(want.ranges)
+            self._routing.send_live(live, source, self.time, outcome)
             self._put(source, RangeInterest(want.name, want.ranges))
-        elif want.name in self.links[source].wants:
+        elif known is not None:
             self._tables.drop_neighbour(source, want.name)
             self._drop(source, want.name, outcome)
 
-    def _check_ranges(self, source: str, want: Want | RangeInterest) -> None:
+    def _mistake_in(self, source: str, want: Want | RangeInterest) -> SettingsError | None:
+        """What is wrong with ranges that *source* tells."""
         if self.space is None:
-            raise SettingsError(
+            return SettingsError(
                 f"{source} tells {self.name} ranges of a space that it does not have: "
                 "give all brokers of an overlay the same `space`"
             )
         last = self.space.partition.curve.last_number
         if not all(0 <= low <= high <= last for low, high in want.ranges):
-            raise SettingsError(f"{source} tells {self.name} ranges beyond 0 … {last}")
+            return SettingsError(f"{source} tells {self.name} ranges beyond 0 … {last}")
+        return None
 
     def _put(self, source: str, interest: AnyInterest) -> None:
         self._tables.put_neighbour(source, interest)
@@ -270,42 +236,51 @@ class Broker:
     def _greeted(self, source: str, greeting: Greeting, outcome: Outcome) -> None:
         """Let *source* want what it says now, and send it the live events that it lacks."""
         if greeting.space != self.space:
-            raise SettingsError(
-                f"{source} and {self.name} have different spaces; give all brokers the same one"
-            )
+            mistake = f"{source} and {self.name} have different spaces; give all brokers the same"
+            outcome.answers.append(SettingsError(mistake))
+            return
         self._pass_time(greeting.time, outcome)
         link = self._link(source)
         link.holds |= greeting.held.intersection(self._tables.events)
         told = {one.name: one for one in greeting.told}
-        wanted = self._live_events_of(source, told.values())
+        wanted = self._replace_all(source, told, outcome)
         for interest in told.values():
             if link.wants.get(interest.name) != interest:
                 self._put(source, interest)
         for name in [name for name in link.wants if name not in told]:
             self._tables.drop_neighbour(source, name)
             self._drop(source, name, outcome)
-        self._send_live((id for id in self._tables.events if id in wanted), source, outcome)
+        live = (id for id in self._tables.events if id in wanted)
+        self._routing.send_live(live, source, self.time, outcome)
 
-    def _live_events_of(self, source: str, told: Iterable[AnyInterest]) -> set[str]:
-        """The live events that *source* wants who wants all of *told* now, and nothing else."""
+    def _replace_all(self, source: str, told: dict[str, AnyInterest], outcome: Outcome) -> set[str]:
+        """Let the engine hold what *source* has *told*, and nothing else of it.
+
+        The live events that it wants; what is refused is taken out of *told*.
+        """
         records: list[Record] = [
             Unsubscribe(name, self.time)
             for name, one in self.links[source].wants.items()
             if isinstance(one, Interest)
         ]
-        found: set[str] = set()
-        for interest in told:
+        wanted: set[str] = set()
+        mistakes: dict[str, StentorError] = {}
+        for name, interest in told.items():
             if isinstance(interest, Interest):
                 records.append(Subscribe(interest.subscription, self.time))
+            elif mistake := self._mistake_in(source, interest):
+                mistakes[name] = mistake
             else:
-                self._check_ranges(source, interest)
-                found.update(self._tables.events.within(interest.ranges))
-        for answer in self._tables.step(source, records):
-            if isinstance(answer, StentorError):
-                raise answer
+                wanted.update(self._tables.events.within(interest.ranges))
+        for record, answer in zip(records, self._tables.step(source, records), strict=True):
             if isinstance(answer, Changes):
-                found.update(answer.added)
-        return found
+                wanted.update(answer.added)
+            elif isinstance(record, Subscribe) and isinstance(answer, StentorError):
+                mistakes[record.subscription.id] = answer
+        for name in mistakes:
+            del told[name]
+        outcome.answers += mistakes.values()
+        return wanted
 
     # What stands.
 
@@ -316,10 +291,11 @@ class Broker:
         for id in self._tables.ended_clients(self.time):
             self._drop(CLIENT, self._tables.name_of(id), outcome)
 
-    def _later(self, time: int | None) -> int | None:
-        """*time*, or the broker's own where that is later; None before the first record."""
-        later = self.time if time is None else max(self.time, time)
-        return None if later == BEGINNING else later
+    def _timed(self, record: Record) -> Record:
+        """*record* at its time, or the broker's own where that is later."""
+        if record.time is not None and record.time >= self.time:
+            return record
+        return replace(record, time=None if self.time == BEGINNING else self.time)
 
     def _link(self, neighbour: str) -> Link:
         if neighbour not in self.links:

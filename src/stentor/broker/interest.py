@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -29,14 +29,17 @@ class Interest:
     withdraws it.
     """
 
+    __slots__ = ("name", "subscription")
+
     def __init__(self, name: str, subscription: Subscription) -> None:
-        at = subscription.at if needs_position(subscription.expression) else None
+        expression = subscription.expression
+        at = subscription.at if needs_position(expression) else None
         self.name = name
-        self.subscription = replace(subscription, id=name, at=at, until=None)
+        self.subscription = Subscription(name, expression, at)
 
     def moved(self, at: Point) -> Interest:
         """The same interest from another place."""
-        return Interest(self.name, replace(self.subscription, at=at))
+        return Interest(self.name, Subscription(self.name, self.subscription.expression, at))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Interest) and self.subscription == other.subscription

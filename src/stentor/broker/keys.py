@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
+from stentor.model import Subscription
 from stentor.model.record import Move, Record, Subscribe, Unsubscribe
 
 #: Where a message comes from that no neighbour sent.
@@ -27,10 +27,10 @@ def source_and_name(key: str) -> tuple[str, str]:
 def filed(source: str, record: Record) -> Record:
     """*record* as the engine takes it: what *source* calls by a name goes by its key."""
     match record:
-        case Subscribe(subscription):
-            return replace(
-                record, subscription=replace(subscription, id=key_of(source, subscription.id))
-            )
-        case Unsubscribe(name) | Move(name):
-            return replace(record, id=key_of(source, name))
+        case Subscribe(Subscription(name, expression, at, until), time):
+            return Subscribe(Subscription(key_of(source, name), expression, at, until), time)
+        case Unsubscribe(name, time):
+            return Unsubscribe(key_of(source, name), time)
+        case Move(name, at, time):
+            return Move(key_of(source, name), at, time)
     return record

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from stentor.broker.broker import Broker
+from stentor.broker.broker import LATE, Broker
 from stentor.broker.keys import CLIENT
 from stentor.broker.messages import Delivery, Message, Sent, kind_of
 from stentor.broker.store import Store
@@ -128,6 +128,9 @@ class Overlay:
             messages = list(self._waiting[sender, receiver])
             self._waiting[sender, receiver].clear()
             outcome = self.brokers[receiver].receive(sender, messages)
+            for answer in outcome.answers:
+                if isinstance(answer, StentorError) and not isinstance(answer, LATE):
+                    raise answer  # brokers hand on only what they have accepted
             self.unwanted += outcome.unwanted
             self._deliveries += outcome.deliveries
             self._dispatch(receiver, outcome.sent)
@@ -180,11 +183,11 @@ class Overlay:
         reached, fresh = {broker}, [broker]
         while fresh:
             here = fresh.pop()
-            for pair, is_up in self.links.items():
-                for one, other in (pair, pair[::-1]):
-                    if is_up and one == here and other not in reached:
-                        reached.add(other)
-                        fresh.append(other)
+            for other in self.brokers[here].links:
+                is_up = self.links.get((here, other)) or self.links.get((other, here))
+                if is_up and other not in reached:
+                    reached.add(other)
+                    fresh.append(other)
         return reached
 
     def check(self) -> None:
@@ -251,7 +254,8 @@ class Overlay:
         the clients' to keep apart.
         """
         self.time = self.time if record.time is None else max(self.time, record.time)
-        timed = replace(record, time=None if self.time == BEGINNING else self.time)
+        time = None if self.time == BEGINNING else self.time
+        timed = record if record.time == time else replace(record, time=time)
         match timed:
             case Publish(event):
                 if self._live.get(event.id, BEGINNING) > self.time:

@@ -36,8 +36,6 @@ from stentor.index.mics.ordered import (
 PASSIVE, TOLD, GONE = 0, 1, 2
 #: Blocks that adding one range may take of each of the ordered sets.
 ROOM_FOR_ONE: Final = 2
-#: A hole adds a range to a block; a full one is halved.
-HOLES_IN_A_BLOCK: Final = BLOCK // 4
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 
@@ -138,16 +136,20 @@ def remove_entries(
 ) -> bool:
     """Let the entries *leaving* go, and tell passive ranges that are needed now.
 
-    *hull* has room for a number for each. *promoted* gets the entries that were told, counted in
-    progress[1]; progress[0] is how far this came. Returns whether it came to the end: else it wants
-    room, progress[2] blocks of the union, and goes on when it is called again.
+    *hull* has room for a number for each. *promoted* gets the entries that were told. Returns
+    whether it came to the end: else it wants room, and goes on when it is called again. *progress*:
+    how far it came, how many were promoted, how many blocks `union` must have to spare.
     """
     count = len(leaving)
     while progress[0] < count:
         entry = leaving[progress[0]]
         if entries.state[entry] == PASSIVE:
-            _take_entry(passive, entries.low[entry], entry)
+            _take_passive(passive, entries.low[entry], entry)
             entries.state[entry] = GONE
+        else:
+            # Before anything is cut out: what it covers, or others with it, begins here or later.
+            position = predecessor(union, entries.told_low[entry])
+            hull[progress[0]] = union.low[slot_of(union, position)]
         progress[0] += 1
     while progress[0] < 2 * count:
         entry = leaving[progress[0] - count]
@@ -155,12 +157,12 @@ def remove_entries(
             low, high = entries.told_low[entry], entries.told_high[entry]
             start = union.low[slot_of(union, predecessor(union, low))]
             holes = _holes(told, start, low, high, entry, union, False)
-            progress[2] = ROOM_FOR_ONE + holes // HOLES_IN_A_BLOCK
+            # One after the other, so that half of each block that is cut in half is filled.
+            progress[2] = ROOM_FOR_ONE + holes // (BLOCK // 2)
             if room_of(union) < progress[2]:
                 return False
             _holes(told, start, low, high, entry, union, True)
-            _take_entry(told, low, entry)
-            hull[progress[0] - count] = start
+            _take_told(told, low, entry)
         progress[0] += 1
     while progress[0] < 3 * count:
         entry = leaving[progress[0] - 2 * count]
@@ -174,12 +176,33 @@ def remove_entries(
 
 
 @kernel_part
-def _take_entry(ordered: Ordered, low: np.uint64, entry: int) -> None:
-    """Remove the range of *entry*, which begins at *low*."""
-    position = first_from(ordered, low)
-    while ordered.entry[slot_of(ordered, position)] != entry:
-        position = after(ordered, position)
-    take_away(ordered, position)
+def _take_told(told: Ordered, low: np.uint64, entry: int) -> None:
+    """Remove the range of *entry*, which begins at *low*; few others do."""
+    position = first_from(told, low)
+    while told.entry[slot_of(told, position)] != entry:
+        position = after(told, position)
+    take_away(told, position)
+
+
+@kernel_part
+def _take_passive(passive: Ordered, low: np.uint64, entry: int) -> None:
+    """Remove the range of *entry*, which begins at *low*, as many others may.
+
+    Those stand in the order of their entries: they come in that order, and none comes back.
+    """
+    position = first_from(passive, low)
+    start, stop = position // BLOCK, passive.used[ORDERED]
+    while start + 1 < stop:  # the last block that begins with it or before
+        middle = (start + stop) >> 1
+        first = passive.entry[passive.order[middle] * BLOCK]
+        if passive.first[middle] > low or first > entry:
+            stop = middle
+        else:
+            start = middle
+    position = max(position, start * BLOCK)
+    while passive.entry[slot_of(passive, position)] != entry:
+        position = after(passive, position)
+    take_away(passive, position)
 
 
 @kernel_part
@@ -252,18 +275,30 @@ def _promote(
     promoted: Int64,
     progress: Int64,
 ) -> bool:
-    """Tell passive ranges that reach into what *entry* left; whether there was room for all."""
+    """Tell passive ranges that reach into what *entry* left; whether there was room for all.
+
+    *reached* is the first number that may want one of those that come: as soon as it and all after
+    it are covered, so are all others, which may be many.
+    """
     low, high = entries.told_low[entry], entries.told_high[entry]
     position = first_from(passive, start)
+    reached = low
     while position != NOWHERE:
-        if passive.highest[passive.order[position // BLOCK]] < low:
+        if passive.highest[passive.order[position // BLOCK]] < reached:
             position = next_block(passive, position)
             continue
         slot = slot_of(passive, position)
         if passive.low[slot] > high:
             break
-        if passive.high[slot] < low or is_covered(union, passive.low[slot], passive.high[slot]):
+        if passive.high[slot] < reached:
             position = after(passive, position)
+            continue
+        reached = max(reached, passive.low[slot])
+        holder = predecessor(union, reached)
+        if holder != NOWHERE and union.high[slot_of(union, holder)] >= reached:
+            if union.high[slot_of(union, holder)] >= high:
+                break
+            reached = union.high[slot_of(union, holder)] + _ONE
             continue
         if min(room_of(union), room_of(told)) < ROOM_FOR_ONE or progress[1] == len(promoted):
             return False

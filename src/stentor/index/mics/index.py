@@ -13,6 +13,7 @@ from stentor.encoding.columns import (
     Int64,
     MatchPairs,
     SubscriptionColumns,
+    UInt8,
     event_count,
     subscription_count,
 )
@@ -23,15 +24,23 @@ from stentor.encoding.readonly import all_read_only
 from stentor.errors import FolderError
 from stentor.index.bundles import bundle_of, with_prefix
 from stentor.index.mics.bounds import Dimensions
-from stentor.index.mics.check import check_postings
 from stentor.index.mics.choosing import (
-    choose_dimensions,
     dimensions_of,
     projection_of,
+    selective_dimensions,
+    smallest_boxes,
 )
-from stentor.index.mics.ordered import Ordered
-from stentor.index.mics.postings import Postings, owners_in
+from stentor.index.mics.filters import (
+    SIGNS,
+    Cells,
+    cells_of_alternatives,
+    cells_of_events,
+    filters_of,
+    with_edges,
+)
+from stentor.index.mics.leaves import Leaves, Question
 from stentor.index.mics.projection import Projection
+from stentor.index.mics.runs import Runs
 from stentor.index.mics.settings import PAPER, Settings
 from stentor.index.storage import read_arrays, write_arrays
 from stentor.index.structure import Structure
@@ -51,8 +60,9 @@ CHUNK: Final = 1 << 16
 class Mics(Structure):
     """Alternatives as ranges of a Hilbert curve through the most selective dimensions.
 
-    First the alternatives that own a range with the event's number are found, then the exact
-    verifier settles them: projection and augmentation leave no false positives.
+    First the alternatives are found that own a range with the event's number and whose filters the
+    event passes, then the exact verifier settles them: neither projection nor augmentation leaves a
+    false positive.
     """
 
     name = "mics"
@@ -63,15 +73,16 @@ class Mics(Structure):
         super().__init__()
         self._chosen: list[dict[str, Any]] = []  # what speaks for each dimension
         self._projection: Projection | None = None  # None: no dimension is worth it
-        self._postings = Postings()
-        self._chosen_for = 0  # alternatives
-        self._mapped: tuple[Ordered, Int64] | None = None  # of an opened index
+        self._filters = filters_of(dimensions_of([]), [], signs=0)
+        self._runs = Runs(0)
+        self._filed_since = self._chosen_for = 0  # alternatives; of the last choice
+        self._is_mapped = False
 
     # Questions.
 
     def _match_tile(self, events: EventColumns) -> MatchPairs:
         """The matches of a few events."""
-        event, alternative = self._owners(self._event_ranges(events))
+        event, alternative, _ = self._runs.meeting(self._asked_by(events))
         if len(event) > MOST_CANDIDATES and event_count(events) > 1:
             half = event_count(events) // 2
             cuts = (events_between(events, 0, half), events_between(events, half, None))
@@ -87,68 +98,81 @@ class Mics(Structure):
         """
         count = subscription_count(columns)
         alternatives = np.arange(len(columns.predicate_start) - 1)
-        asked, owner = self._owners(self._ranges(columns, alternatives))
-        start = columns.alternative_start
-        one = np.searchsorted(start, asked, side="right") - 1
+        cells = cells_of_alternatives(columns, alternatives, self._filters)
+        anything = np.full(len(alternatives), ~np.uint64(0))  # two may share what neither needs
+        asked = _question(self._ranges(columns, alternatives), cells._replace(signature=anything))
+        alternative, owner, _ = self._runs.meeting(asked)
+        one = np.searchsorted(columns.alternative_start, alternative, side="right") - 1
         row = np.searchsorted(self.subscriptions.columns.alternative_start, owner, "right") - 1
         pairs = np.unique(np.stack([one, row], axis=1), axis=0)
         pairs = pairs[self.subscriptions.validity.hidden[pairs[:, 1]] == 0]
         starts = np.searchsorted(pairs[:, 0], np.arange(count + 1))
         return MatchPairs(starts, np.ascontiguousarray(pairs[:, 1]))
 
-    def _owners(self, asked: Ranges) -> tuple[Int64, Int64]:
-        if self._mapped is not None:
-            return owners_in(*self._mapped, asked)
-        return self._postings.owners_of(asked)
-
-    def _event_ranges(self, events: EventColumns) -> Ranges:
+    def _asked_by(self, events: EventColumns) -> Question:
         if self._projection is None:
-            return _everything(event_count(events))
-        return self._projection.of_events(events, EVENT_RANGES)
+            ranges = _everything(event_count(events))
+        else:
+            ranges = self._projection.of_events(events, EVENT_RANGES)
+        return _question(ranges, cells_of_events(events, self._filters))
 
     def _ranges(self, columns: SubscriptionColumns, alternatives: Int64) -> Ranges:
-        """The ranges of *alternatives*."""
         if self._projection is None:
             return _everything(len(alternatives))
         return self._projection.of_alternatives(columns, alternatives, self.settings.ranges)
+
+    def _bytes(self, columns: SubscriptionColumns, alternatives: Int64) -> UInt8:
+        """What stands beside the ranges of *alternatives*."""
+        return cells_of_alternatives(columns, alternatives, self._filters).bytes_of(self._filters)
 
     # What changes.
 
     def _inserted(self, first: int) -> None:
         start = self.subscriptions.columns.alternative_start
-        if int(start[-1]) > 2 * max(FEW, self._chosen_for):
-            self._rebuild()
-        else:
-            self._file(np.arange(start[first], start[-1]))
+        self._file(np.arange(start[first], start[-1]))
 
     def _removed(self, rows: Int64) -> None:
-        if self._mapped is None:  # else the verifier passes hidden rows over
-            self._postings.remove(np.unique(self._alternatives_of(rows)))
+        if not self._is_mapped:  # else the verifier passes hidden rows over
+            self._runs.remove(np.unique(self._alternatives_of(rows)))
 
     def _moved(self, rows: Int64) -> None:
         standing = np.unique(rows[self.subscriptions.validity.hidden[rows] == 0])
         alternatives = self._alternatives_of(standing)
-        self._postings.remove(alternatives)
+        self._runs.remove(alternatives)
         self._file(alternatives)
 
-    def _rebuild(self) -> None:
-        """Choose dimensions and cells anew, and file everything under them."""
-        columns = self.subscriptions.columns
-        standing = self._standing_alternatives()
-        chosen = choose_dimensions(columns, standing, self.history, self.settings)
-        self._chosen = [one.explained() for one in chosen]
-        self._projection = projection_of(chosen, self.settings) if chosen else None
-        self._chosen_for = len(columns.predicate_start) - 1
-        self._postings = Postings()
-        self._file(standing)
-
     def _file(self, alternatives: Int64) -> None:
-        """File *alternatives*; all that stands, into fresh postings, where most of it is waste."""
-        if self._postings.is_wasteful:
-            self._postings, alternatives = Postings(), self._standing_alternatives()
-        for start in range(0, len(alternatives), CHUNK):
-            part = alternatives[start : start + CHUNK]
-            self._postings.add(part, self._ranges(self.subscriptions.columns, part))
+        """File *alternatives*; all that stands, by a new choice, where as many came since the last.
+
+        So growth and replacement alike are followed, at a constant cost for each that comes.
+        """
+        self._filed_since += len(alternatives)
+        if self._filed_since > max(FEW, self._chosen_for):
+            alternatives = self._standing_alternatives()
+            self._choose(alternatives)
+        columns = self.subscriptions.columns
+        parts = [alternatives[at : at + CHUNK] for at in range(0, len(alternatives), CHUNK)]
+        if parts:
+            ranges = _all_ranges([self._ranges(columns, part) for part in parts])
+            self._runs.add(alternatives, ranges, self._bytes(columns, alternatives))
+
+    def _choose(self, standing: Int64) -> None:
+        """Choose dimensions, cells and filters for what is *standing*, and forget all ranges."""
+        columns, settings = self.subscriptions.columns, self.settings
+        found = selective_dimensions(columns, standing, self.history)
+        chosen = smallest_boxes(columns, standing, found, settings)
+        self._chosen = [one.explained() for one in chosen]
+        self._projection = projection_of(chosen, settings) if chosen else None
+        kept = found[: settings.filters]
+        self._filters = filters_of(dimensions_of(kept), [one.ends for one in kept], signs=0)
+        sample = standing[:: max(1, len(standing) // FEW)]
+        if (
+            settings.filters
+            and cells_of_alternatives(columns, sample, self._filters).signature.any()
+        ):
+            self._filters = self._filters._replace(signs=SIGNS)
+        self._runs = Runs(self._filters.rows)
+        self._filed_since, self._chosen_for = 0, len(standing)
 
     def _standing_alternatives(self) -> Int64:
         return self._alternatives_of(np.flatnonzero(self.subscriptions.validity.hidden == 0))
@@ -159,17 +183,20 @@ class Mics(Structure):
     # Files, figures, invariants.
 
     def save(self, folder: Path) -> None:
+        self._runs.sort_all()
         projection = self._projection
         dimensions = projection.dimensions if projection else dimensions_of([])
         edges = projection.partition.edges if projection else ()
         arrays = {
             **with_prefix("dimensions", dimensions),
-            **with_prefix("pieces", self._postings.pieces),
-            "classes": self._postings.classes,
+            **with_prefix("filters", self._filters.dimensions),
+            **with_prefix("leaves", self._runs.only),
             "edges": np.concatenate([np.zeros(0), *edges]),
+            "filter_edges": self._filters.edges,
         }
         alternatives = len(self.subscriptions.columns.predicate_start) - 1
-        meta = {"chosen": self._chosen, "alternatives": alternatives}
+        signs = self._filters.signs
+        meta = {"chosen": self._chosen, "alternatives": alternatives, "signs": signs}
         write_arrays(folder, arrays, kind=self.name, meta=meta)
 
     def _opened(self, folder: Path) -> None:
@@ -179,8 +206,11 @@ class Mics(Structure):
                 f"{folder} holds the MICS of other subscriptions than those it was opened with; "
                 "open both from one saved folder"
             )
+        self._is_mapped = True
         self._chosen = meta["chosen"]
-        self._mapped = all_read_only(bundle_of(Ordered, "pieces", arrays)), arrays["classes"]
+        filters = bundle_of(Dimensions, "filters", arrays)
+        self._filters = with_edges(filters, arrays["filter_edges"], meta["signs"])
+        self._runs = Runs.over(bundle_of(Leaves, "leaves", arrays), self._filters.rows)
         if self._chosen:
             low, high = ([one[end] for one in self._chosen] for end in ("low", "high"))
             edges = tuple(np.split(np.asarray(arrays["edges"]), len(self._chosen)))
@@ -192,25 +222,41 @@ class Mics(Structure):
 
     def stats(self) -> dict[str, Any]:
         inherited = super().stats()
-        pieces = self._mapped[0] if self._mapped is not None else ()
-        mapped = sum(array.nbytes for array in pieces)
+        beside = self._runs.nbytes
         return {
             **inherited,
-            "bytes": inherited["bytes"] + self._postings.nbytes + mapped,
-            "ranges": self._postings.count,
+            "bytes": inherited["bytes"] + beside,
+            "bytes/subscription": beside / max(1, self.subscriptions.live_count),
+            "ranges": self._runs.count,
+            "runs": len(self._runs.leaves),
             "dimensions": self._chosen,
+            "filters": len(self._filters.dimensions.attribute),
         }
+
+    def effort(self, events: EventColumns) -> dict[str, float]:
+        _, _, looked = self._runs.meeting(self._asked_by(events))
+        return {**super().effort(events), "ranges/event": looked / max(1, event_count(events))}
 
     def check(self) -> None:
         super().check()
-        if self._mapped is None:
-            check_postings(self._postings, self._standing_alternatives(), self._all_ranges)
+        if not self._is_mapped:
+            columns, filed = self.subscriptions.columns, self._runs.filed()
+            assert np.isin(self._standing_alternatives(), filed).all()
+            self._runs.check(self._ranges(columns, filed), self._bytes(columns, filed))
 
-    def _all_ranges(self, alternatives: Int64) -> Ranges:
-        return self._ranges(self.subscriptions.columns, alternatives)
+
+def _question(ranges: Ranges, cells: Cells) -> Question:
+    return all_read_only(Question(*ranges, *cells))
 
 
 def _everything(count: int) -> Ranges:
     """One range, the same one, for each of *count*: where there is no dimension."""
     zeros = np.zeros(count, np.uint64)
     return Ranges(np.arange(count + 1), zeros, zeros)
+
+
+def _all_ranges(parts: list[Ranges]) -> Ranges:
+    """The ranges of all *parts*, one after the other."""
+    counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.starts) for part in parts)])
+    low, high = (np.concatenate([part[end] for part in parts]) for end in (1, 2))
+    return Ranges(np.cumsum(counts), low, high)

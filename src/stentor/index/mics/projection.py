@@ -8,7 +8,7 @@ import numpy as np
 
 from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns
 from stentor.encoding.hilbert import Ranges
-from stentor.encoding.partition import Partition, coarsened
+from stentor.encoding.partition import NULL, UNWANTED, Partition, coarsened
 from stentor.index.mics.bounds import (
     Bounds,
     Dimensions,
@@ -42,7 +42,13 @@ class Projection:
 
     def of_events(self, events: EventColumns, most: float) -> Ranges:
         """The number of each event as a range; of a range event about *most* ranges."""
-        return self._decomposed(bounds_of_events(events, self.dimensions), most)
+        bounds = bounds_of_events(events, self.dimensions)
+        if (bounds.low != bounds.high).any():
+            return self._decomposed(bounds, most)
+        cells = self.partition.coordinates(bounds.low)
+        cells[bounds.need == UNWANTED] = NULL
+        numbers = self.partition.curve.numbers(cells)
+        return Ranges(np.arange(len(numbers) + 1), numbers, numbers)
 
     def _decomposed(self, bounds: Bounds, most: float) -> Ranges:
         curve = self.partition.curve

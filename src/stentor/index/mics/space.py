@@ -31,7 +31,11 @@ AXES: Final = {"value": VALUE, "x": X, "y": Y}
 
 @dataclass(frozen=True)
 class Dimension:
-    """An attribute from *low* to *high*, or one axis of a place."""
+    """An attribute from *low* to *high*, or one axis of a place.
+
+    What lies outside is in the first or the last cell. Strings count by their first bytes, as
+    columns hold them; `Space.chosen` knows where they lie.
+    """
 
     attribute: str
     low: float
