@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -264,7 +265,7 @@ def test_brokers_of_the_picture_do_not_lie_upon_one_another(count):
         columns.setdefault(x, []).append(y)
     for lines in columns.values():
         lines.sort()
-        assert all(after - before >= 1 for before, after in zip(lines, lines[1:], strict=False))
+        assert all(after - before >= 1 for before, after in pairwise(lines))
     assert all(abs(places[one][0] - places[other][0]) == 1 for one, other in links)
 
 
