@@ -216,10 +216,10 @@ def test_between_any_two_messages_nothing_is_missing_that_somebody_settled_wants
     draw = random.Random(policy)
     run = tree_of(8, policy, draw)
     overlay = run.overlay
-    for round in range(OPERATIONS // 2000):
+    for turn in range(OPERATIONS // 2000):
         expected, changing = {}, set()
         for number in range(40):
-            record = drawn_record(draw, f"{round} {number}", round * SECOND)
+            record = drawn_record(draw, f"{turn} {number}", turn * SECOND)
             broker = run._home(f"b{draw.randrange(8)}", record)
             if isinstance(record, Publish):
                 [wanting] = run.engine.step([record])

@@ -277,7 +277,6 @@ class Overlay:
                     )
             case Subscribe(subscription):
                 self._check_home(broker, subscription.id)
-                self._homes[subscription.id] = broker  # for the records that come with it
             case Unsubscribe(id) | Move(id):
                 if id in self._homes and self._homes[id] != broker:
                     raise UnknownIdError(f"no subscription of {broker!r} has the id {id!r}", id=id)
