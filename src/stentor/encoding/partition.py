@@ -12,6 +12,7 @@ all attributes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -73,7 +74,7 @@ class Partition:
                 raise SettingsError("a dimension has no value in the sample; take equal cells")
             edges.append(np.quantile(finite, shares, method="inverted_cdf"))
             low.append(float(finite.min()))
-            high.append(max(float(finite.max()), float(np.nextafter(low[-1], np.inf))))
+            high.append(max(float(finite.max()), math.nextafter(low[-1], math.inf)))
         return cls(bits, np.array(low), np.array(high), tuple(edges))
 
     def coordinates(self, values: Float64) -> UInt64:
