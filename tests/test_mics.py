@@ -147,6 +147,24 @@ def test_few_of_many_alternatives_become_candidates():
     assert index.effort(events)["candidates/event"] < 16
 
 
+@pytest.mark.parametrize("name", ["mics", "mics paper"])
+def test_whoever_wants_no_value_is_no_candidate_where_there_is_one(name):
+    texts = [f"a IS NULL AND b BETWEEN {low} AND {low + 1}" for low in range(50)]
+    texts += [f"a BETWEEN {low} AND {low + 1} AND b < 60" for low in range(50)]
+    index = index_class(name).build(columns_of(texts))
+    both, without_a = events_of({"a": 99, "b": 20}), events_of({"b": 20.5})
+    assert index.effort(both)["candidates/event"] <= 2  # the last cell reaches to infinity
+    assert index.effort(without_a)["candidates/event"] < 10
+    assert index.match(without_a).rows.tolist() == [20]
+
+
+def test_a_dimension_of_one_far_value_has_cells():
+    largest = 1.7976931348623157e308
+    cells = Partition.from_sample([np.array([largest, largest])], 4)
+    assert cells.coordinates(np.array([[-math.inf], [0.0]])).tolist() == [[1], [1]]
+    assert cells.coordinates(np.array([[largest], [math.inf]])).tolist() == [[15], [15]]
+
+
 def test_related_rows_are_those_that_share_cells():
     index = Mics.build(columns_of(grid_texts(20)))
     index.remove(np.array([1]))
