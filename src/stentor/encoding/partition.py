@@ -55,8 +55,11 @@ class Partition:
         most = MOST_VARIABLE_BITS if self.edges else MOST_EQUAL_BITS
         if not 2 <= self.bits <= most:
             raise SettingsError(f"cells of {self.bits} bits; expected 2 to {most}")
-        if not (self.low < self.high).all():
-            raise SettingsError("a dimension's domain is empty; expected low < high")
+        if not (np.isfinite([self.low, self.high]).all() and (self.low < self.high).all()):
+            raise SettingsError(
+                "a dimension's domain is empty or endless; expected low < high, both finite: what "
+                "lies beyond is in the first or the last cell"
+            )
 
     @classmethod
     def equal(cls, low: npt.ArrayLike, high: npt.ArrayLike, bits: int) -> Self:
