@@ -158,11 +158,17 @@ def test_whoever_wants_no_value_is_no_candidate_where_there_is_one(name):
     assert index.match(without_a).rows.tolist() == [20]
 
 
-def test_a_dimension_of_one_far_value_has_cells():
-    largest = 1.7976931348623157e308
-    cells = Partition.from_sample([np.array([largest, largest])], 4)
-    assert cells.coordinates(np.array([[-math.inf], [0.0]])).tolist() == [[1], [1]]
-    assert cells.coordinates(np.array([[largest], [math.inf]])).tolist() == [[15], [15]]
+@pytest.mark.parametrize("far", [1.7976931348623157e308, -1.7976931348623157e308, 5e-324, 0.0])
+def test_a_dimension_of_one_value_has_cells(far):
+    cells = Partition.from_sample([np.array([far, far])], 4)
+    assert cells.coordinates(np.array([[-math.inf], [far], [math.inf]])).tolist() == [
+        [1],
+        [15],
+        [15],
+    ]
+    index = Mics.build(columns_of([f"a = {far!r}", "a IS NULL"]))
+    index.check()
+    assert index.match(events_of({"a": far}, {})).rows.tolist() == [0, 1]
 
 
 def test_related_rows_are_those_that_share_cells():
