@@ -231,6 +231,7 @@ def test_removed_and_filed_again_rows_are_neither_found_nor_kept(tmp_path: Path)
         index.remove(np.arange(first - 144, first))
         index.check()
         assert index.match(events).rows.tolist() == [first]
+        assert index.effort(events)["candidates/event"] == 1
     assert index.stats()["ranges"] < 144 * 6
     assert sum(leaves.size for leaves in index._runs.leaves) < 3 * 144 * 6
     index.save(tmp_path / "index")
