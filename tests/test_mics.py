@@ -395,7 +395,7 @@ def test_partitions_that_make_no_sense_are_refused():
 
 @pytest.mark.parametrize(
     ("name", "share"),
-    [("mics", 1), ("mics paper", 2), ("mics ranges=1 dimensions=2 layered", 5)],
+    [("mics", 1), ("mics paper", 4), ("mics ranges=1 dimensions=2 layered", 5)],
 )
 def test_a_long_run_answers_like_the_scan(name, share):
     Run(name, seed=9).to(OPERATIONS // share)
