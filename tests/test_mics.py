@@ -147,6 +147,30 @@ def test_few_of_many_alternatives_become_candidates():
     assert index.effort(events)["candidates/event"] < 16
 
 
+@pytest.mark.parametrize("name", ["mics", "mics paper"])
+def test_whoever_wants_no_value_is_no_candidate_where_there_is_one(name):
+    texts = [f"a IS NULL AND b BETWEEN {low} AND {low + 1}" for low in range(50)]
+    texts += [f"a BETWEEN {low} AND {low + 1} AND b < 60" for low in range(50)]
+    index = index_class(name).build(columns_of(texts))
+    both, without_a = events_of({"a": 99, "b": 20}), events_of({"b": 20.5})
+    assert index.effort(both)["candidates/event"] <= 2  # the last cell reaches to infinity
+    assert index.effort(without_a)["candidates/event"] < 10
+    assert index.match(without_a).rows.tolist() == [20]
+
+
+@pytest.mark.parametrize("far", [1.7976931348623157e308, -1.7976931348623157e308, 5e-324, 0.0])
+def test_a_dimension_of_one_value_has_cells(far):
+    cells = Partition.from_sample([np.array([far, far])], 4)
+    assert cells.coordinates(np.array([[-math.inf], [far], [math.inf]])).tolist() == [
+        [1],
+        [15],
+        [15],
+    ]
+    index = Mics.build(columns_of([f"a = {far!r}", "a IS NULL"]))
+    index.check()
+    assert index.match(events_of({"a": far}, {})).rows.tolist() == [0, 1]
+
+
 def test_related_rows_are_those_that_share_cells():
     index = Mics.build(columns_of(grid_texts(20)))
     index.remove(np.array([1]))
@@ -207,6 +231,7 @@ def test_removed_and_filed_again_rows_are_neither_found_nor_kept(tmp_path: Path)
         index.remove(np.arange(first - 144, first))
         index.check()
         assert index.match(events).rows.tolist() == [first]
+        assert index.effort(events)["candidates/event"] == 1
     assert index.stats()["ranges"] < 144 * 6
     assert sum(leaves.size for leaves in index._runs.leaves) < 3 * 144 * 6
     index.save(tmp_path / "index")
@@ -370,7 +395,7 @@ def test_partitions_that_make_no_sense_are_refused():
 
 @pytest.mark.parametrize(
     ("name", "share"),
-    [("mics", 1), ("mics paper", 2), ("mics ranges=1 dimensions=2 layered", 5)],
+    [("mics", 1), ("mics paper", 4), ("mics ranges=1 dimensions=2 layered", 5)],
 )
 def test_a_long_run_answers_like_the_scan(name, share):
     Run(name, seed=9).to(OPERATIONS // share)

@@ -12,6 +12,7 @@ all attributes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -75,8 +76,12 @@ class Partition:
             if not len(finite):
                 raise SettingsError("a dimension has no value in the sample; take equal cells")
             edges.append(np.quantile(finite, shares, method="inverted_cdf"))
-            low.append(float(finite.min()))
-            high.append(max(float(finite.max()), float(np.nextafter(low[-1], np.inf))))
+            least, most = float(finite.min()), float(finite.max())
+            if least == most:  # a domain has a width, and two ends
+                least = math.nextafter(least, 0.0) if least > 0.0 else least
+                most = math.nextafter(most, math.inf) if least == most else most
+            low.append(least)
+            high.append(most)
         return cls(bits, np.array(low), np.array(high), tuple(edges))
 
     def coordinates(self, values: Float64) -> UInt64:

@@ -46,9 +46,10 @@ from stentor.index.mics.filters import (
     filters_of,
     with_edges,
 )
-from stentor.index.mics.leaves import Leaves, Question
+from stentor.index.mics.leaves import Leaves
 from stentor.index.mics.projection import Projection
 from stentor.index.mics.runs import Runs
+from stentor.index.mics.searching import Question
 from stentor.index.mics.settings import PAPER, Settings
 from stentor.index.storage import read_arrays, write_arrays
 from stentor.index.structure import Structure

@@ -16,16 +16,14 @@ from stentor.encoding.hilbert import Ranges
 from stentor.encoding.readonly import all_read_only, read_only
 from stentor.index.growing import GrowingArray
 from stentor.index.mics.leaves import (
-    MANY,
     Leaves,
     Pieces,
-    Question,
     joined,
-    meet,
     pieces_of,
     sorted_leaves,
     unsorted_leaves,
 )
+from stentor.index.mics.searching import MANY, Question, meet
 
 #: Ranges that wait in the tail at most.
 TAIL: Final = 512
