@@ -303,6 +303,69 @@ def test_a_wide_subscription_that_ends_leaves_nobody_unheard():
     overlay.check()
 
 
+def all_get_through(overlay, broker, attributes, subscription):
+    """Whether events at *broker* that come between all messages are given to *subscription*."""
+    probes = [f"probe {number}" for number in range(12)]
+    for id in probes:
+        overlay.send(broker, [Publish(Event(id, attributes), overlay.time)])
+        overlay.carry(1)
+    return overlay.run() == [(subscription, id, True) for id in probes]
+
+
+@pytest.mark.parametrize("change", ["goes", "ends", "shrinks", "moves"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_takes_over_is_told_before_what_goes_is_withdrawn(policy, change):
+    overlay = row_of(2, policy)
+    here = Point(0, 0)
+    wide = "ST_DWithin(loc, here(), 3000)"
+    overlay.feed("b0", wish("wide", wide, at=here, until=9 * SECOND))
+    overlay.feed("b0", wish("narrow", "ST_DWithin(loc, here(), 1000)", at=here))
+    match change:
+        case "goes":
+            overlay.send("b0", [Unsubscribe("wide")])
+        case "ends":
+            overlay.pass_time(9 * SECOND)
+        case "shrinks":
+            overlay.send("b0", [wish("wide", f"{wide} AND price < 3", at=here)])
+        case "moves":
+            overlay.send("b0", [Move("wide", Point(0.07, 0.07))])
+    assert all_get_through(overlay, "b1", prices(price=8) | {"loc": here}, "narrow")
+    overlay.check()
+
+
+def test_what_takes_over_from_a_neighbours_other_policy_is_told_first():
+    """To b2 `wide` was a subscription that covered `narrow`, and is ranges that do not."""
+    policy = dict.fromkeys(["b0", "b1", "b2"], "covering")
+    overlay = row_of(3, policy, stores={"b0": Store()})
+    for shrunk, told in (("price > 15", "mics"), ("price > 12", "covering")):
+        overlay.feed("b0", wish("wide", "price < 10"))
+        overlay.feed("b1", wish("narrow", "price < 5"))
+        overlay.cut("b0", "b1")
+        overlay.feed("b0", wish("wide", shrunk))
+        policy["b0"] = told
+        overlay.restart("b0")
+        overlay.heal("b0", "b1")
+        assert all_get_through(overlay, "b2", prices(price=3), "narrow")
+        overlay.check()
+
+
+@pytest.mark.parametrize(("before", "after"), [("covering", "mics"), ("mics", "covering")])
+def test_what_a_neighbours_other_policy_makes_redundant_is_withdrawn(before, after):
+    policy = {"b0": before, "hub": "covering", "b2": after, "b3": "none"}
+    links = [("b0", "hub"), ("hub", "b2"), ("hub", "b3")]
+    stores = {"b0": Store()}
+    overlay = Overlay(policy, links, policy=policy, space=SPACE, stores=stores)
+    overlay.feed("b0", wish("ana", "price < 10"))
+    overlay.feed("b2", wish("ben", "price < 12"))
+    assert [*overlay.brokers["b3"].wants("hub")] == ["b0/ana", "b2/ben"]
+    policy["b0"] = after
+    overlay.restart("b0")
+    overlay.run()
+    overlay.check()
+    assert [*overlay.brokers["b3"].wants("hub")] == ["b2/ben"]
+    assert overlay.feed("b3", event("e", price=3)) == ["ana", "ben"]
+
+
 def test_time_that_passes_withdraws_what_is_over():
     overlay = row_of(3, "none")
     overlay.feed("b0", wish("ana", "price < 300", until=10 * SECOND))
