@@ -350,6 +350,17 @@ def test_what_takes_over_from_a_neighbours_other_policy_is_told_first():
 
 
 @pytest.mark.parametrize(("before", "after"), [("covering", "mics"), ("mics", "covering")])
+def test_what_a_neighbour_tells_in_another_way_is_never_missing(before, after):
+    policy = {"b0": before, "b1": "covering", "b2": "covering"}
+    overlay = row_of(3, policy, stores={"b0": Store()})
+    overlay.feed("b0", wish("ana", "price < 10"))
+    policy["b0"] = after
+    overlay.restart("b0")
+    assert all_get_through(overlay, "b2", prices(price=3), "ana")
+    overlay.check()
+
+
+@pytest.mark.parametrize(("before", "after"), [("covering", "mics"), ("mics", "covering")])
 def test_what_a_neighbours_other_policy_makes_redundant_is_withdrawn(before, after):
     policy = {"b0": before, "hub": "covering", "b2": after, "b3": "none"}
     links = [("b0", "hub"), ("hub", "b2"), ("hub", "b3")]
