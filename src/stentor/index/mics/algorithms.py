@@ -252,9 +252,15 @@ def _promote(
     promoted: Int64,
     progress: Int64,
 ) -> bool:
-    """Tell passive ranges that reach into what *entry* left; whether there was room for all."""
+    """Tell passive ranges that reach into what *entry* left; whether there was room for all.
+
+    Once all that it left is covered again, so is every passive range: of many equal ones the first
+    suffices, and the others are not looked at.
+    """
     low, high = entries.told_low[entry], entries.told_high[entry]
     position = first_from(passive, start)
+    if is_covered(union, low, high):
+        return True
     while position != NOWHERE:
         if passive.highest[passive.order[position // BLOCK]] < low:
             position = next_block(passive, position)
@@ -272,6 +278,8 @@ def _promote(
         _merge(union, told, entries, one, gap)
         promoted[progress[1]] = one
         progress[1] += 1
+        if is_covered(union, low, high):
+            return True
     return True
 
 
