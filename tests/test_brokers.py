@@ -455,6 +455,20 @@ def test_a_healed_link_carries_what_each_side_lacks():
     overlay.check()
 
 
+@pytest.mark.parametrize("policy", ["covering", "mics"])
+def test_a_healed_link_carries_no_live_event_that_the_other_side_holds(policy):
+    overlay = row_of(3, policy)
+    overlay.feed("b0", wish("ana", "price < 300"))
+    assert overlay.feed("b2", event("e", until=9 * SECOND, price=7)) == ["ana"]
+    for one, other in (("b0", "b1"), ("b1", "b2")):
+        overlay.cut(one, other)
+        overlay.heal(one, other)
+    assert overlay.run() == []
+    assert overlay.feed("b2", wish("ben", "price < 300")) == Changes(["e"])
+    assert counts(overlay)["publish"] == 2, "once over each link, before they were cut"
+    overlay.check()
+
+
 def test_what_a_cut_link_was_carrying_comes_when_it_is_healed():
     overlay = row_of(2, "covering")
     overlay.feed("b0", wish("ana", "price < 300"))
