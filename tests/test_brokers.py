@@ -441,8 +441,9 @@ def test_a_move_travels_as_a_move_and_only_where_the_place_matters():
     overlay.check()
 
 
-def test_a_healed_link_carries_what_each_side_lacks():
-    overlay = row_of(2, "covering")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_healed_link_carries_what_each_side_lacks(policy):
+    overlay = row_of(2, policy)
     overlay.feed("b0", wish("ana", "price < 300"))
     overlay.cut("b0", "b1")
     assert overlay.feed("b1", event("kept", until=9 * SECOND, price=7)) == []
@@ -469,8 +470,9 @@ def test_a_healed_link_carries_no_live_event_that_the_other_side_holds(policy):
     overlay.check()
 
 
-def test_what_a_cut_link_was_carrying_comes_when_it_is_healed():
-    overlay = row_of(2, "covering")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_a_cut_link_was_carrying_comes_when_it_is_healed(policy):
+    overlay = row_of(2, policy)
     overlay.feed("b0", wish("ana", "price < 300"))
     overlay.send("b1", [event("kept", until=9 * SECOND, price=7)])
     overlay.send("b0", [wish("ben", "stock < 300")])
