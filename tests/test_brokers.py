@@ -452,7 +452,7 @@ def test_a_healed_link_carries_what_each_side_lacks(policy):
     overlay.heal("b0", "b1")
     overlay.heal("b0", "b1")
     assert overlay.run() == [("ana", "kept", True)]
-    assert [*overlay.brokers["b1"].wants("b0")] == ["b0/ana", "b0/ben"]
+    assert overlay.feed("b1", event("e", stock=7)) == ["ben"]
     overlay.check()
 
 
@@ -573,6 +573,35 @@ def test_a_name_that_is_longer_than_any_clients_id_survives_a_restart():
         overlay.run()
         overlay.check()
     assert overlay.feed("b1", event("e", price=7)) == [id]
+
+
+def test_an_overlay_of_other_links_forgets_who_is_no_neighbour_any_more():
+    stores = {name: Store() for name in ("b0", "b1", "b2")}
+    for policy in ("none", "covering", "mics"):
+        for links in ([("b0", "b1"), ("b1", "b2")], [("b0", "b2"), ("b2", "b1")]):
+            overlay = Overlay(stores, links, policy=policy, space=SPACE, stores=stores)
+            overlay.run()
+            overlay.feed("b1", wish("ana", "price < 3"))
+            overlay.check()
+            assert overlay.feed("b0", event("e", price=1)) == ["ana"]
+    overlay.feed("b1", Unsubscribe("ana"))
+    assert not any(broker.stats()["table entries"] for broker in overlay.brokers.values())
+    overlay.check()
+
+
+def test_an_overlay_that_goes_on_knows_whose_ids_stand():
+    stores = {"b0": Store(), "b1": Store()}
+    for number in range(2):
+        overlay = Overlay(stores, [("b0", "b1")], schema=Schema.declare(SCHEMA), stores=stores)
+        overlay.run()
+        if number == 0:
+            overlay.feed("b0", wish("ana", "price < 3", until=9 * SECOND, time=5 * SECOND))
+            overlay.feed("b0", event("e", until=9 * SECOND, price=4))
+    assert overlay.time == 5 * SECOND
+    assert isinstance(overlay.feed("b1", wish("ana", "price < 3")), SettingsError)
+    assert isinstance(overlay.feed("b1", event("e", price=4)), DuplicateEventError)
+    assert overlay.feed("b1", wish("ana", "price < 3", time=9 * SECOND)) == Changes()
+    overlay.check()
 
 
 def test_a_file_that_is_no_brokers_is_refused(tmp_path):
