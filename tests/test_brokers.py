@@ -216,10 +216,10 @@ def test_between_any_two_messages_nothing_is_missing_that_somebody_settled_wants
     draw = random.Random(policy)
     run = tree_of(8, policy, draw)
     overlay = run.overlay
-    for round in range(OPERATIONS // 2000):
+    for burst in range(OPERATIONS // 2000):
         expected, changing = {}, set()
         for number in range(40):
-            record = drawn_record(draw, f"{round} {number}", round * SECOND)
+            record = drawn_record(draw, f"{burst} {number}", burst * SECOND)
             broker = run._home(f"b{draw.randrange(8)}", record)
             if isinstance(record, Publish):
                 [wanting] = run.engine.step([record])
@@ -409,6 +409,21 @@ def test_an_overlay_forgets_the_ids_of_what_is_over():
     overlay.run()
     assert ([*overlay._homes], [*overlay._live]) == ([], [])
     overlay.check()
+
+
+def test_live_events_that_are_over_leave_nothing_behind():
+    broker = Broker("b0", schema=Schema.declare(SCHEMA), space=SPACE)
+    broker.add_neighbour("b1")
+    broker.connect("b1")
+    for burst in range(8):
+        over = (burst + 1) * SECOND
+        broker.receive(CLIENT, [event(f"{burst} {n}", until=over, price=3) for n in range(500)])
+        asked = broker.receive("b1", [Want("b1/ana", ((0, 511 - burst),), 0)])
+        assert len(asked.sent) == 500 if burst == 0 else not asked.sent, "told as they came"
+        broker.pass_time(over)
+    assert len(broker._tables.events._postings._keys) < 2500
+    assert broker.stats()["live events"] == len(broker.links["b1"].holds) == 0
+    broker.check()
 
 
 def test_what_a_client_changes_often_is_kept_once():
