@@ -377,6 +377,28 @@ def test_what_a_neighbours_other_policy_makes_redundant_is_withdrawn(before, aft
     assert overlay.feed("b3", event("e", price=3)) == ["ana", "ben"]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        Greeting((), frozenset(), 9 * SECOND, SPACE),
+        Want("b1/ben", ((0, 1),), 9 * SECOND),
+        Unsubscribe("b1/nobody", 9 * SECOND),
+        Publish(Event("over", {}, until=SECOND), 9 * SECOND),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_every_message_says_what_time_it_is(message):
+    broker = Broker("b0", space=SPACE)
+    for neighbour in ("b1", "b2"):
+        broker.add_neighbour(neighbour)
+        broker.connect(neighbour)
+    broker.receive(CLIENT, [wish("ana", "price < 3", until=9 * SECOND)])
+    sent = broker.receive("b1", [message]).sent
+    assert ("b2", Unsubscribe("b0/ana", 9 * SECOND)) in sent
+    assert broker.time == 9 * SECOND
+    broker.check()
+
+
 def test_time_that_passes_withdraws_what_is_over():
     overlay = row_of(3, "none")
     overlay.feed("b0", wish("ana", "price < 300", until=10 * SECOND))
