@@ -777,6 +777,8 @@ def test_what_a_neighbour_says_that_cannot_be_changes_nothing():
 def test_mistakes_are_named():
     with pytest.raises(SettingsError, match="closes a circle"):
         Overlay(["a", "b", "c"], [("a", "b"), ("b", "c"), ("c", "a")])
+    with pytest.raises(SettingsError, match="'b' has no policy"):
+        Overlay(["a", "b"], [("a", "b")], policy={"a": "none"})
     with pytest.raises(SettingsError, match="no broker 'x'"):
         Overlay(["a"], [("a", "x")])
     with pytest.raises(SettingsError, match="no policy"):

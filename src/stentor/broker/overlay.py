@@ -220,7 +220,9 @@ class Overlay:
     # Inside.
 
     def _broker(self, name: str) -> Broker:
-        policy = self._policy if isinstance(self._policy, str) else self._policy[name]
+        policy = self._policy if isinstance(self._policy, str) else self._policy.get(name)
+        if policy is None:
+            raise SettingsError(f"the broker {name!r} has no policy; give one for each, or for all")
         store = self._stores.get(name)
         return Broker(
             name,
