@@ -148,19 +148,21 @@ def remove_entries(
         if entries.state[entry] == PASSIVE:
             _take_entry(passive, entries.low[entry], entry)
             entries.state[entry] = GONE
+        else:  # before anything is cut: what reaches into several holes begins before all of them
+            before = predecessor(union, entries.told_low[entry])
+            hull[progress[0]] = union.low[slot_of(union, before)]
         progress[0] += 1
     while progress[0] < 2 * count:
         entry = leaving[progress[0] - count]
         if entries.state[entry] == TOLD:
             low, high = entries.told_low[entry], entries.told_high[entry]
-            start = union.low[slot_of(union, predecessor(union, low))]
+            start = hull[progress[0] - count]
             holes = _holes(told, start, low, high, entry, union, False)
             progress[2] = ROOM_FOR_ONE + holes // HOLES_IN_A_BLOCK
             if room_of(union) < progress[2]:
                 return False
             _holes(told, start, low, high, entry, union, True)
             _take_entry(told, low, entry)
-            hull[progress[0] - count] = start
         progress[0] += 1
     while progress[0] < 3 * count:
         entry = leaving[progress[0] - 2 * count]
