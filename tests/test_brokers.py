@@ -511,7 +511,7 @@ def test_a_healed_link_carries_no_live_event_that_the_other_side_holds(policy):
 def test_what_a_cut_link_was_carrying_comes_when_it_is_healed(policy):
     overlay = row_of(2, policy)
     overlay.feed("b0", wish("ana", "price < 300"))
-    overlay.send("b1", [event("kept", until=9 * SECOND, price=7)])
+    overlay.send("b1", [event("kept", until=9 * SECOND, price=7), event("lost", price=7)])
     overlay.send("b0", [wish("ben", "stock < 300")])
     overlay.cut("b0", "b1")
     overlay.heal("b0", "b1")
@@ -545,6 +545,21 @@ def test_a_broker_goes_on_from_its_file(tmp_path):
     assert opened.receive(CLIENT, [event("e2", price=1, stock=5)]).deliveries == [
         ("ana", "e2", True)
     ]
+
+
+def test_a_broker_goes_on_without_what_was_over_before_it_stopped():
+    store = Store()
+    broker = Broker("b0", store=store)
+    broker.receive(CLIENT, [wish("ana", "price < 300", until=5 * SECOND)])
+    broker.receive(CLIENT, [wish("ben", "price < 300", until=5 * SECOND)])
+    broker.receive(CLIENT, [wish("ben", "price < 300", until=9 * SECOND)])
+    broker.receive(CLIENT, [event("e", until=5 * SECOND, colour=7)])
+    broker.pass_time(5 * SECOND)
+    for one in (broker, Broker("b0", store=store)):
+        one.check()
+        subscriptions, events = one.standing()
+        assert ([wanted.id for wanted in subscriptions], [*events]) == (["ben"], [])
+        assert "colour" in one.schema, "learned from what is over"
 
 
 def test_a_broker_that_dies_within_a_batch_stands_where_it_stood_before(tmp_path, monkeypatch):
@@ -665,6 +680,16 @@ def test_two_together_silence_a_third():
     overlay.feed("b0", Unsubscribe("low"))
     assert counts(overlay) == {"ranges": 4}, "`across` takes over, then `low` is withdrawn"
     assert overlay.feed("b1", event("e", price=4)) == ["across"]
+    overlay.check()
+
+
+def test_what_takes_over_a_part_is_told_beside_what_was_told_before():
+    overlay = row_of(2, "mics")
+    overlay.feed("b0", wish("low", "price < 6"))
+    overlay.feed("b0", wish("across", "price BETWEEN 3 AND 12"))
+    overlay.feed("b0", Unsubscribe("low"))
+    assert overlay.feed("b1", event("e1", price=4)) == ["across"]
+    assert overlay.feed("b1", event("e2", price=11)) == ["across"]
     overlay.check()
 
 
