@@ -216,10 +216,10 @@ def test_between_any_two_messages_nothing_is_missing_that_somebody_settled_wants
     draw = random.Random(policy)
     run = tree_of(8, policy, draw)
     overlay = run.overlay
-    for turn in range(OPERATIONS // 2000):
+    for burst in range(OPERATIONS // 2000):
         expected, changing = {}, set()
         for number in range(40):
-            record = drawn_record(draw, f"{turn} {number}", turn * SECOND)
+            record = drawn_record(draw, f"{burst} {number}", burst * SECOND)
             broker = run._home(f"b{draw.randrange(8)}", record)
             if isinstance(record, Publish):
                 [wanting] = run.engine.step([record])
@@ -303,6 +303,102 @@ def test_a_wide_subscription_that_ends_leaves_nobody_unheard():
     overlay.check()
 
 
+def all_get_through(overlay, broker, attributes, subscription):
+    """Whether events at *broker* that come between all messages are given to *subscription*."""
+    probes = [f"probe {number}" for number in range(12)]
+    for id in probes:
+        overlay.send(broker, [Publish(Event(id, attributes), overlay.time)])
+        overlay.carry(1)
+    return overlay.run() == [(subscription, id, True) for id in probes]
+
+
+@pytest.mark.parametrize("change", ["goes", "ends", "shrinks", "moves"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_takes_over_is_told_before_what_goes_is_withdrawn(policy, change):
+    overlay = row_of(2, policy)
+    here = Point(0, 0)
+    wide = "ST_DWithin(loc, here(), 3000)"
+    overlay.feed("b0", wish("wide", wide, at=here, until=9 * SECOND))
+    overlay.feed("b0", wish("narrow", "ST_DWithin(loc, here(), 1000)", at=here))
+    match change:
+        case "goes":
+            overlay.send("b0", [Unsubscribe("wide")])
+        case "ends":
+            overlay.pass_time(9 * SECOND)
+        case "shrinks":
+            overlay.send("b0", [wish("wide", f"{wide} AND price < 3", at=here)])
+        case "moves":
+            overlay.send("b0", [Move("wide", Point(0.07, 0.07))])
+    assert all_get_through(overlay, "b1", prices(price=8) | {"loc": here}, "narrow")
+    overlay.check()
+
+
+def test_what_takes_over_from_a_neighbours_other_policy_is_told_first():
+    """To b2 `wide` was a subscription that covered `narrow`, and is ranges that do not."""
+    policy = dict.fromkeys(["b0", "b1", "b2"], "covering")
+    overlay = row_of(3, policy, stores={"b0": Store()})
+    for shrunk, told in (("price > 15", "mics"), ("price > 12", "covering")):
+        overlay.feed("b0", wish("wide", "price < 10"))
+        overlay.feed("b1", wish("narrow", "price < 5"))
+        overlay.cut("b0", "b1")
+        overlay.feed("b0", wish("wide", shrunk))
+        policy["b0"] = told
+        overlay.restart("b0")
+        overlay.heal("b0", "b1")
+        assert all_get_through(overlay, "b2", prices(price=3), "narrow")
+        overlay.check()
+
+
+@pytest.mark.parametrize(("before", "after"), [("covering", "mics"), ("mics", "covering")])
+def test_what_a_neighbour_tells_in_another_way_is_never_missing(before, after):
+    policy = {"b0": before, "b1": "covering", "b2": "covering"}
+    overlay = row_of(3, policy, stores={"b0": Store()})
+    overlay.feed("b0", wish("ana", "price < 10"))
+    policy["b0"] = after
+    overlay.restart("b0")
+    assert all_get_through(overlay, "b2", prices(price=3), "ana")
+    overlay.check()
+
+
+@pytest.mark.parametrize(("before", "after"), [("covering", "mics"), ("mics", "covering")])
+def test_what_a_neighbours_other_policy_makes_redundant_is_withdrawn(before, after):
+    policy = {"b0": before, "hub": "covering", "b2": after, "b3": "none"}
+    links = [("b0", "hub"), ("hub", "b2"), ("hub", "b3")]
+    stores = {"b0": Store()}
+    overlay = Overlay(policy, links, policy=policy, space=SPACE, stores=stores)
+    overlay.feed("b0", wish("ana", "price < 10"))
+    overlay.feed("b2", wish("ben", "price < 12"))
+    assert [*overlay.brokers["b3"].wants("hub")] == ["b0/ana", "b2/ben"]
+    policy["b0"] = after
+    overlay.restart("b0")
+    overlay.run()
+    overlay.check()
+    assert [*overlay.brokers["b3"].wants("hub")] == ["b2/ben"]
+    assert overlay.feed("b3", event("e", price=3)) == ["ana", "ben"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Greeting((), frozenset(), 9 * SECOND, SPACE),
+        Want("b1/ben", ((0, 1),), 9 * SECOND),
+        Unsubscribe("b1/nobody", 9 * SECOND),
+        Publish(Event("over", {}, until=SECOND), 9 * SECOND),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_every_message_says_what_time_it_is(message):
+    broker = Broker("b0", space=SPACE)
+    for neighbour in ("b1", "b2"):
+        broker.add_neighbour(neighbour)
+        broker.connect(neighbour)
+    broker.receive(CLIENT, [wish("ana", "price < 3", until=9 * SECOND)])
+    sent = broker.receive("b1", [message]).sent
+    assert ("b2", Unsubscribe("b0/ana", 9 * SECOND)) in sent
+    assert broker.time == 9 * SECOND
+    broker.check()
+
+
 def test_time_that_passes_withdraws_what_is_over():
     overlay = row_of(3, "none")
     overlay.feed("b0", wish("ana", "price < 300", until=10 * SECOND))
@@ -337,6 +433,26 @@ def test_an_overlay_forgets_the_ids_of_what_is_over():
     overlay.check()
 
 
+def test_live_events_that_are_over_leave_nothing_behind():
+    broker = Broker("b0", schema=Schema.declare(SCHEMA), space=SPACE)
+    broker.add_neighbour("b1")
+    broker.connect("b1")
+    broker.receive(CLIENT, [event("stays", until=99 * SECOND, price=3)])
+    for burst in range(8):
+        over = (burst + 1) * SECOND
+        broker.receive(CLIENT, [event(f"{burst} {n}", until=over, price=3) for n in range(500)])
+        asked = broker.receive("b1", [Want("b1/ana", ((0, 511 - burst),), 0)])
+        assert len(asked.sent) == 501 if burst == 0 else not asked.sent, "sent as they came"
+        broker.pass_time(over)
+    assert len(broker._tables.events._postings._keys) < 2500
+    assert broker.stats()["live events"] == 1
+    assert broker.links["b1"].holds == {"stays"}
+    broker.check()
+    broker.connect("b1")
+    [again] = broker.receive("b1", [Want("b1/ana", ((0, 400),), 0)]).sent
+    assert again.message.event.id == "stays"
+
+
 def test_what_a_client_changes_often_is_kept_once():
     broker = Broker("b0", policy="mics", schema=Schema.declare(SCHEMA), space=SPACE)
     broker.add_neighbour("b1")
@@ -367,8 +483,9 @@ def test_a_move_travels_as_a_move_and_only_where_the_place_matters():
     overlay.check()
 
 
-def test_a_healed_link_carries_what_each_side_lacks():
-    overlay = row_of(2, "covering")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_healed_link_carries_what_each_side_lacks(policy):
+    overlay = row_of(2, policy)
     overlay.feed("b0", wish("ana", "price < 300"))
     overlay.cut("b0", "b1")
     assert overlay.feed("b1", event("kept", until=9 * SECOND, price=7)) == []
@@ -377,14 +494,29 @@ def test_a_healed_link_carries_what_each_side_lacks():
     overlay.heal("b0", "b1")
     overlay.heal("b0", "b1")
     assert overlay.run() == [("ana", "kept", True)]
-    assert [*overlay.brokers["b1"].wants("b0")] == ["b0/ana", "b0/ben"]
+    assert overlay.feed("b1", event("e", stock=7)) == ["ben"]
     overlay.check()
 
 
-def test_what_a_cut_link_was_carrying_comes_when_it_is_healed():
-    overlay = row_of(2, "covering")
+@pytest.mark.parametrize("policy", ["covering", "mics"])
+def test_a_healed_link_carries_no_live_event_that_the_other_side_holds(policy):
+    overlay = row_of(3, policy)
     overlay.feed("b0", wish("ana", "price < 300"))
-    overlay.send("b1", [event("kept", until=9 * SECOND, price=7)])
+    assert overlay.feed("b2", event("e", until=9 * SECOND, price=7)) == ["ana"]
+    for one, other in (("b0", "b1"), ("b1", "b2")):
+        overlay.cut(one, other)
+        overlay.heal(one, other)
+    assert overlay.run() == []
+    assert overlay.feed("b2", wish("ben", "price < 300")) == Changes(["e"])
+    assert counts(overlay)["publish"] == 2, "once over each link, before they were cut"
+    overlay.check()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_a_cut_link_was_carrying_comes_when_it_is_healed(policy):
+    overlay = row_of(2, policy)
+    overlay.feed("b0", wish("ana", "price < 300"))
+    overlay.send("b1", [event("kept", until=9 * SECOND, price=7), event("lost", price=7)])
     overlay.send("b0", [wish("ben", "stock < 300")])
     overlay.cut("b0", "b1")
     overlay.heal("b0", "b1")
@@ -418,6 +550,21 @@ def test_a_broker_goes_on_from_its_file(tmp_path):
     assert opened.receive(CLIENT, [event("e2", price=1, stock=5)]).deliveries == [
         ("ana", "e2", True)
     ]
+
+
+def test_a_broker_goes_on_without_what_was_over_before_it_stopped():
+    store = Store()
+    broker = Broker("b0", store=store)
+    broker.receive(CLIENT, [wish("ana", "price < 300", until=5 * SECOND)])
+    broker.receive(CLIENT, [wish("ben", "price < 300", until=5 * SECOND)])
+    broker.receive(CLIENT, [wish("ben", "price < 300", until=9 * SECOND)])
+    broker.receive(CLIENT, [event("e", until=5 * SECOND, colour=7)])
+    broker.pass_time(5 * SECOND)
+    for one in (broker, Broker("b0", store=store)):
+        one.check()
+        subscriptions, events = one.standing()
+        assert ([wanted.id for wanted in subscriptions], [*events]) == (["ben"], [])
+        assert "colour" in one.schema, "learned from what is over"
 
 
 def test_a_broker_that_dies_within_a_batch_stands_where_it_stood_before(tmp_path, monkeypatch):
@@ -485,6 +632,35 @@ def test_a_name_that_is_longer_than_any_clients_id_survives_a_restart():
     assert overlay.feed("b1", event("e", price=7)) == [id]
 
 
+def test_an_overlay_of_other_links_forgets_who_is_no_neighbour_any_more():
+    stores = {name: Store() for name in ("b0", "b1", "b2")}
+    for policy in ("none", "covering", "mics"):
+        for links in ([("b0", "b1"), ("b1", "b2")], [("b0", "b2"), ("b2", "b1")]):
+            overlay = Overlay(stores, links, policy=policy, space=SPACE, stores=stores)
+            overlay.run()
+            overlay.feed("b1", wish("ana", "price < 3"))
+            overlay.check()
+            assert overlay.feed("b0", event("e", price=1)) == ["ana"]
+    overlay.feed("b1", Unsubscribe("ana"))
+    assert not any(broker.stats()["table entries"] for broker in overlay.brokers.values())
+    overlay.check()
+
+
+def test_an_overlay_that_goes_on_knows_whose_ids_stand():
+    stores = {"b0": Store(), "b1": Store()}
+    for number in range(2):
+        overlay = Overlay(stores, [("b0", "b1")], schema=Schema.declare(SCHEMA), stores=stores)
+        overlay.run()
+        if number == 0:
+            overlay.feed("b0", wish("ana", "price < 3", until=9 * SECOND, time=5 * SECOND))
+            overlay.feed("b0", event("e", until=9 * SECOND, price=4))
+    assert overlay.time == 5 * SECOND
+    assert isinstance(overlay.feed("b1", wish("ana", "price < 3")), SettingsError)
+    assert isinstance(overlay.feed("b1", event("e", price=4)), DuplicateEventError)
+    assert overlay.feed("b1", wish("ana", "price < 3", time=9 * SECOND)) == Changes()
+    overlay.check()
+
+
 def test_a_file_that_is_no_brokers_is_refused(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"no database at all" * 100)
@@ -509,6 +685,16 @@ def test_two_together_silence_a_third():
     overlay.feed("b0", Unsubscribe("low"))
     assert counts(overlay) == {"ranges": 4}, "`across` takes over, then `low` is withdrawn"
     assert overlay.feed("b1", event("e", price=4)) == ["across"]
+    overlay.check()
+
+
+def test_what_takes_over_a_part_is_told_beside_what_was_told_before():
+    overlay = row_of(2, "mics")
+    overlay.feed("b0", wish("low", "price < 6"))
+    overlay.feed("b0", wish("across", "price BETWEEN 3 AND 12"))
+    overlay.feed("b0", Unsubscribe("low"))
+    assert overlay.feed("b1", event("e1", price=4)) == ["across"]
+    assert overlay.feed("b1", event("e2", price=11)) == ["across"]
     overlay.check()
 
 
@@ -621,6 +807,8 @@ def test_what_a_neighbour_says_that_cannot_be_changes_nothing():
 def test_mistakes_are_named():
     with pytest.raises(SettingsError, match="closes a circle"):
         Overlay(["a", "b", "c"], [("a", "b"), ("b", "c"), ("c", "a")])
+    with pytest.raises(SettingsError, match="'b' has no policy"):
+        Overlay(["a", "b"], [("a", "b")], policy={"a": "none"})
     with pytest.raises(SettingsError, match="no broker 'x'"):
         Overlay(["a"], [("a", "x")])
     with pytest.raises(SettingsError, match="no policy"):

@@ -1,5 +1,7 @@
 """The table of ranges: right after any history, and what a listener is told of it."""
 
+import random
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -252,3 +254,27 @@ def test_wrong_ranges_and_gaps_are_refused():
 
 def test_nothing_is_known_of_a_stranger():
     assert RangeTable().unsubscribe("nobody") == Withdrawal({}, [])
+
+
+@pytest.mark.parametrize("gap", [0, 3])
+@pytest.mark.parametrize("seed", range(20))
+def test_subscriptions_of_several_ranges_that_overlap_come_and_go(seed, gap):
+    """What reaches into two holes that one subscription leaves is needed for either."""
+    draw, table, standing = random.Random(seed), RangeTable(gap), []
+    for id in range(60):
+        if standing and draw.random() < 0.45:
+            table.unsubscribe(standing.pop(draw.randrange(len(standing))))
+        else:
+            lows = [draw.randrange(40) for _ in range(draw.randrange(1, 5))]
+            table.subscribe(id, [(low, min(40, low + draw.randrange(13))) for low in lows])
+            standing.append(id)
+        table.check()
+
+
+def test_a_range_across_two_holes_is_promoted_for_the_second():
+    table = RangeTable()
+    table.subscribe("leaves", [(10, 19), (20, 29)])
+    table.subscribe("first", [(10, 19)])
+    table.subscribe("across", [(15, 25)])
+    assert table.unsubscribe("leaves").promoted == {"first": [(10, 19)], "across": [(15, 25)]}
+    table.check()

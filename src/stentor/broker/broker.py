@@ -33,7 +33,7 @@ from stentor.errors import (
     UnknownIdError,
 )
 from stentor.index.mics.space import Space
-from stentor.model import Changes, Schema
+from stentor.model import Changes, Event, Schema, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import BEGINNING
 
@@ -85,6 +85,19 @@ class Broker:
         self._add_link(neighbour)
         self._telling.introduce(neighbour, self._tables.interests_but(neighbour).values())
         self._store.keep_fact("neighbours", list(self.links))
+
+    def remove_neighbour(self, neighbour: str) -> list[Sent]:
+        """What to send when *neighbour* is none any more: what it wanted is withdrawn."""
+        wants, outcome = self._link(neighbour).wants, Outcome()
+        with self._kept_at_once():
+            exact = [name for name, one in wants.items() if isinstance(one, Interest)]
+            self._tables.step(neighbour, [Unsubscribe(name, self.time) for name in exact])
+            for name in [*wants]:
+                self._tables.drop_neighbour(neighbour, name)
+                self._drop(neighbour, name, outcome)
+            del self.links[neighbour]
+            self._store.keep_fact("neighbours", list(self.links))
+        return outcome.sent
 
     def connect(self, neighbour: str) -> list[Sent]:
         """What to send when the link to *neighbour* has come up, before it is listened to."""
@@ -322,6 +335,11 @@ class Broker:
     def wants(self, source: str) -> dict[str, AnyInterest]:
         """The subscription table of the neighbour *source*, by name."""
         return dict(self._link(source).wants)
+
+    def standing(self) -> tuple[Iterable[Subscription], Iterable[Event]]:
+        """The clients' subscriptions, and the live events."""
+        clients, events = self._tables.clients, self._tables.events
+        return [clients[id] for id in clients], [events[id] for id in events]
 
     def stats(self) -> dict[str, int]:
         """Counts: clients' subscriptions, what neighbours want and its ranges, live events."""

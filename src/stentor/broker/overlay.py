@@ -76,7 +76,11 @@ class Overlay:
         self._deliveries: list[Delivery] = []
         self._live: Held[None] = Held()  # ids of events
         self._homes: Held[str] = Held()  # the broker at which each subscription stands
-        for one, other in links:
+        for name, broker in self.brokers.items():
+            self._take_over(name, broker)
+        pairs = list(links)
+        self._part({*pairs, *(pair[::-1] for pair in pairs)})
+        for one, other in pairs:
             self._join(one, other)
 
     # Records.
@@ -216,7 +220,9 @@ class Overlay:
     # Inside.
 
     def _broker(self, name: str) -> Broker:
-        policy = self._policy if isinstance(self._policy, str) else self._policy[name]
+        policy = self._policy if isinstance(self._policy, str) else self._policy.get(name)
+        if policy is None:
+            raise SettingsError(f"the broker {name!r} has no policy; give one for each, or for all")
         store = self._stores.get(name)
         return Broker(
             name,
@@ -226,6 +232,21 @@ class Overlay:
             space=self.space,
             store=store,
         )
+
+    def _take_over(self, name: str, broker: Broker) -> None:
+        """Know the time and the ids of *broker*, which may have been opened from its store."""
+        self._pass_time(broker.time)
+        subscriptions, events = broker.standing()
+        for subscription in subscriptions:
+            self._homes.keep(subscription.id, name, subscription.until)
+        for event in events:
+            self._live.keep(event.id, None, event.until)
+
+    def _part(self, joined: set[tuple[str, str]]) -> None:
+        """Let brokers forget neighbours that they had before, and that are not *joined* now."""
+        for name, broker in self.brokers.items():
+            for neighbour in [one for one in broker.links if (name, one) not in joined]:
+                broker.remove_neighbour(neighbour)
 
     def _join(self, one: str, other: str) -> None:
         for name in (one, other):
