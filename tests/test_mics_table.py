@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from stentor.encoding.hilbert import HilbertCurve
 from stentor.errors import SettingsError
-from stentor.index.mics.table import Covered, RangeTable, Withdrawal, covers
+from stentor.index.mics.table import Covered, RangeTable, Withdrawal, covers, ranges_of
 
 #: Figure 3: the ranges of the subscription.
 S2 = [(32, 35), (45, 46), (50, 55)]
@@ -58,6 +58,15 @@ class TableMachine(RuleBasedStateMachine):
         is_heard = self.base + number in numbers_in(self.heard)
         assert self.table.covers(self.base + number) == is_heard
         assert self.table.covers_all([self.base + number]).tolist() == [is_heard]
+
+    @rule(low=st.integers(0, 130), lengths=st.lists(st.integers(0, 9), max_size=3))
+    def meet(self, low, lengths):
+        asked = [
+            (self.base + low + 20 * at, self.base + low + 20 * at + length)
+            for at, length in enumerate(lengths)
+        ]
+        is_met = bool(numbers_in({0: asked}) & numbers_in(self.heard))
+        assert self.table.meets(ranges_of(asked)).tolist() == [is_met]
 
     @invariant()
     def the_listener_wants_what_is_subscribed(self):

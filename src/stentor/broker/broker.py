@@ -60,8 +60,7 @@ class Broker:
         space: Space | None = None,
         store: Store | None = None,
     ) -> None:
-        if not name or BETWEEN in name or "/" in name:
-            raise SettingsError(f"a broker's name has neither '|' nor '/', got {name!r}")
+        _check_name(name)
         self.name, self.space = name, space
         self.time = BEGINNING
         self.links: dict[str, Link] = {}
@@ -80,6 +79,7 @@ class Broker:
 
     def add_neighbour(self, neighbour: str) -> None:
         """Know *neighbour*, over a link that is down. Cost: everything is put to its policy."""
+        _check_name(neighbour)
         if neighbour in self.links:
             raise SettingsError(f"{self.name} has the neighbour {neighbour!r} already")
         self._add_link(neighbour)
@@ -87,7 +87,7 @@ class Broker:
         self._store.keep_fact("neighbours", list(self.links))
 
     def connect(self, neighbour: str) -> list[Sent]:
-        """What to send when the link to *neighbour* has come up."""
+        """What to send when the link to *neighbour* has come up, before it is listened to."""
         held = frozenset(self._tables.events)
         return [Sent(neighbour, self._link(neighbour).greeting(held, self.time, self.space))]
 
@@ -235,12 +235,17 @@ class Broker:
 
     def _greeted(self, source: str, greeting: Greeting, outcome: Outcome) -> None:
         """Let *source* want what it says now, and send it the live events that it lacks."""
+        link = self._link(source)
+        if not link.up:  # what it lacks could not be sent, and it will not greet again
+            mistake = f"{source} greets {self.name} over a link that is down; `connect` it first"
+            outcome.answers.append(SettingsError(mistake))
+            return
         if greeting.space != self.space:
             mistake = f"{source} and {self.name} have different spaces; give all brokers the same"
             outcome.answers.append(SettingsError(mistake))
+            link.up = False
             return
         self._pass_time(greeting.time, outcome)
-        link = self._link(source)
         link.holds |= greeting.held.intersection(self._tables.events)
         told = {one.name: one for one in greeting.told}
         wanted = self._replace_all(source, told, outcome)
@@ -318,13 +323,6 @@ class Broker:
         """The subscription table of the neighbour *source*, by name."""
         return dict(self._link(source).wants)
 
-    def serves(self, id: str, time: int) -> bool:
-        """Whether a client's subscription *id* stands here and is not over at *time*."""
-        if id not in self._tables.clients:
-            return False
-        until = self._tables.clients.until(id)
-        return until is None or until > time
-
     def stats(self) -> dict[str, int]:
         """Counts: clients' subscriptions, what neighbours want and its ranges, live events."""
         return {
@@ -342,6 +340,11 @@ class Broker:
             elsewhere = self._tables.interests_but(neighbour)
             assert link.policy.interests == elsewhere, "all but its own"
             assert link.holds <= set(self._tables.events), "only what is live is kept as sent"
+
+
+def _check_name(name: str) -> None:
+    if not name or BETWEEN in name or "/" in name:
+        raise SettingsError(f"a broker's name has neither '|' nor '/', got {name!r}")
 
 
 def _schema(store: Store | None) -> Schema:

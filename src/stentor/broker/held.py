@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 Ending = TypeVar("Ending")
+#: Endings of what is no longer kept are swept out when there are more of them, and than this.
+FEW: Final = 64
 
 
 class Held(Generic[Ending]):
@@ -21,6 +23,10 @@ class Held(Generic[Ending]):
         self._things[id] = thing, until
         if until is not None:
             heapq.heappush(self._endings, (until, id))
+        if len(self._endings) > 2 * len(self._things) + FEW:
+            ends = ((until, id) for id, (_, until) in self._things.items())
+            self._endings = [(until, id) for until, id in ends if until is not None]
+            heapq.heapify(self._endings)
 
     def drop(self, id: str) -> None:
         """Keep *id* no longer."""
@@ -35,10 +41,6 @@ class Held(Generic[Ending]):
                 del self._things[id]
                 ended.append(id)
         return ended
-
-    def until(self, id: str) -> int | None:
-        """When *id* ends."""
-        return self._things[id][1]
 
     def __getitem__(self, id: str) -> Ending:
         return self._things[id][0]

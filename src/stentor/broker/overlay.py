@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from stentor.broker.broker import LATE, Broker
+from stentor.broker.held import Held
 from stentor.broker.keys import CLIENT
 from stentor.broker.messages import Delivery, Message, Sent, kind_of
 from stentor.broker.store import Store
@@ -73,8 +74,8 @@ class Overlay:
         self.links: dict[tuple[str, str], bool] = {}  # whether each is up
         self._waiting: dict[tuple[str, str], deque[Message]] = {}
         self._deliveries: list[Delivery] = []
-        self._live: dict[str, int] = {}
-        self._homes: dict[str, str] = {}
+        self._live: Held[None] = Held()  # ids of events
+        self._homes: Held[str] = Held()  # the broker at which each subscription stands
         for one, other in links:
             self._join(one, other)
 
@@ -123,18 +124,27 @@ class Overlay:
 
     def run(self) -> list[Delivery]:
         """Carry messages until none waits; all deliveries since the last time."""
-        while waiting := [pair for pair, messages in self._waiting.items() if messages]:
-            sender, receiver = waiting[self._choose(len(waiting))]
-            messages = list(self._waiting[sender, receiver])
-            self._waiting[sender, receiver].clear()
-            outcome = self.brokers[receiver].receive(sender, messages)
-            for answer in outcome.answers:
-                if isinstance(answer, StentorError) and not isinstance(answer, LATE):
-                    raise answer  # brokers hand on only what they have accepted
-            self.unwanted += outcome.unwanted
-            self._deliveries += outcome.deliveries
-            self._dispatch(receiver, outcome.sent)
+        while self.carry():
+            pass
         return self.deliveries()
+
+    def carry(self, most: int | None = None) -> bool:
+        """Hand over what waits on one link, *most* messages of it; whether there was any."""
+        waiting = [pair for pair, messages in self._waiting.items() if messages]
+        if not waiting:
+            return False
+        sender, receiver = waiting[self._choose(len(waiting))]
+        messages = self._waiting[sender, receiver]
+        count = len(messages) if most is None else min(most, len(messages))
+        taken = [messages.popleft() for _ in range(count)]
+        outcome = self.brokers[receiver].receive(sender, taken)
+        for answer in outcome.answers:
+            if isinstance(answer, StentorError) and not isinstance(answer, LATE):
+                raise answer  # brokers hand on only what they have accepted
+        self.unwanted += outcome.unwanted
+        self._deliveries += outcome.deliveries
+        self._dispatch(receiver, outcome.sent)
+        return True
 
     def deliveries(self) -> list[Delivery]:
         """What clients were given since the last time, whatever is still on its way."""
@@ -143,7 +153,7 @@ class Overlay:
 
     def pass_time(self, time: int) -> None:
         """Let it be *time* everywhere; what is over is withdrawn."""
-        self.time = max(self.time, time)
+        self._pass_time(time)
         for name, broker in self.brokers.items():
             self._dispatch(name, broker.pass_time(self.time))
 
@@ -253,12 +263,13 @@ class Overlay:
         No broker knows all ids, and asking everywhere would be flooding: between processes they are
         the clients' to keep apart.
         """
-        self.time = self.time if record.time is None else max(self.time, record.time)
+        if record.time is not None:
+            self._pass_time(record.time)
         time = None if self.time == BEGINNING else self.time
         timed = record if record.time == time else replace(record, time=time)
         match timed:
             case Publish(event):
-                if self._live.get(event.id, BEGINNING) > self.time:
+                if event.id in self._live:
                     raise DuplicateEventError(
                         f"the event {event.id!r} is live in this overlay; publish a change under "
                         "another id",
@@ -267,22 +278,27 @@ class Overlay:
             case Subscribe(subscription):
                 self._check_home(broker, subscription.id)
             case Unsubscribe(id) | Move(id):
-                if self._homes.get(id, broker) != broker:
+                if id in self._homes and self._homes[id] != broker:
                     raise UnknownIdError(f"no subscription of {broker!r} has the id {id!r}", id=id)
         return timed
 
     def _check_home(self, broker: str, id: str) -> None:
-        home = self._homes.get(id, broker)
-        if home != broker and self.brokers[home].serves(id, self.time):
+        if id in self._homes and self._homes[id] != broker:
             raise SettingsError(
-                f"{id!r} stands at {home!r}; unsubscribe there before it comes here"
+                f"{id!r} stands at {self._homes[id]!r}; unsubscribe there before it comes here"
             )
 
     def _remember(self, broker: str, record: Record) -> None:
         match record:
             case Publish(event) if event.until is not None:
-                self._live[event.id] = event.until
+                self._live.keep(event.id, None, event.until)
             case Subscribe(subscription):
-                self._homes[subscription.id] = broker
-            case Unsubscribe(id):
-                self._homes.pop(id, None)
+                self._homes.keep(subscription.id, broker, subscription.until)
+            case Unsubscribe(id) if id in self._homes:
+                self._homes.drop(id)
+
+    def _pass_time(self, time: int) -> None:
+        """Let it be *time*, if it is not later already; ids of what is over are free again."""
+        self.time = max(self.time, time)
+        self._live.over(self.time)
+        self._homes.over(self.time)

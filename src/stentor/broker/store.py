@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from stentor.wire.records import subscription_from_dict, subscription_to_dict
 _VERSION: Final = 1
 _LIMITS: Final = RecordLimits(expression=ANY_SIZE)
 _RANGES: Final = "ranges"
+#: Names are longer than clients' ids may be: their broker stands before them.
+_ANY_ID: Final = "?"
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, fact TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS interests (
@@ -87,7 +90,8 @@ class Store:
             if _RANGES in raw:
                 yield source, name, tuple((int(low), int(high)) for low, high in raw[_RANGES])
             else:
-                yield source, name, subscription_from_dict(raw, schema, _LIMITS)
+                wanted = subscription_from_dict({**raw, "id": _ANY_ID}, schema, _LIMITS)
+                yield source, name, replace(wanted, id=name)
 
     def keep_event(self, event: Event) -> None:
         """Keep a live event."""

@@ -22,7 +22,15 @@ from stentor.covering.meaning.covers import Interest, interest_covers
 from stentor.covering.merging import as_columns, merged
 from stentor.covering.mixed.decode import interest_of_row
 from stentor.covering.subtraction import subsumption
-from stentor.encoding.columns import Int64, SubscriptionColumns, subscription_count
+from stentor.encoding.columns import (
+    HERE,
+    KIND_MASK,
+    ONE_OF,
+    TERMS,
+    Int64,
+    SubscriptionColumns,
+    subscription_count,
+)
 from stentor.encoding.ragged import take
 from stentor.errors import SettingsError, UnknownIdError
 from stentor.index.catalog import index_class
@@ -74,6 +82,7 @@ class SubscriptionIndex:
         self._rows: dict[str, int] = {}  # of those that stand
         self._void: set[int] = set()  # rows that no event can match
         self._learned: tuple[Kind | None, ...] = ()
+        self._booleans = np.zeros(0, bool)  # by the code of an attribute
         self._interest = lru_cache(maxsize=1 << 16)(self._interest_of)
 
     def subscribe(self, id: str, columns: SubscriptionColumns) -> None:
@@ -179,8 +188,7 @@ class SubscriptionIndex:
 
     def _reaching_out(self, columns: SubscriptionColumns) -> SubscriptionColumns:
         """*columns* a little wider, so that they share a cell with what only touches them."""
-        kinds = [self.schema.kind(name) for name in self.schema]
-        is_boolean = np.array([kind is Kind.BOOLEAN for kind in kinds], bool)[columns.attribute]
+        is_boolean = self._booleans[columns.attribute]
         return columns._replace(
             low=np.where(is_boolean, -math.inf, np.nextafter(columns.low, -math.inf)),
             high=np.where(is_boolean, math.inf, np.nextafter(columns.high, math.inf)),
@@ -191,7 +199,18 @@ class SubscriptionIndex:
     def _impossible(self, first: int) -> Iterator[int]:
         """The rows from *first* on that no event can match."""
         self._learn()
-        return (row for row in range(first, len(self._ids)) if not self._interest(row))
+        columns = self._mics.subscriptions.columns
+        of_alternative = columns.predicate_start[columns.alternative_start[first:]]
+        # Only strings, booleans and places around nobody knows whom can leave nothing possible.
+        kind = columns.kind[of_alternative[0] :] & KIND_MASK
+        attribute = columns.attribute[of_alternative[0] :]
+        may_be = ((kind >= ONE_OF) & (kind <= TERMS)) | (kind == HERE) | self._booleans[attribute]
+        asked = np.concatenate([np.zeros(1, np.int64), np.cumsum(may_be)])
+        doubtful = np.diff(asked[of_alternative - of_alternative[0]]) > 0
+        doubtful |= np.diff(columns.alternative_start[first:]) == 0
+        return (
+            row for row in (first + np.flatnonzero(doubtful)).tolist() if not self._interest(row)
+        )
 
     def _interest_of(self, row: int) -> Interest:
         return interest_of_row(
@@ -203,6 +222,7 @@ class SubscriptionIndex:
         kinds = tuple(self.schema.kind(name) for name in self.schema)
         if kinds != self._learned:
             self._learned = kinds
+            self._booleans = np.array([kind is Kind.BOOLEAN for kind in kinds], bool)
             self._interest.cache_clear()
 
     def _remove(self, rows: list[int]) -> None:

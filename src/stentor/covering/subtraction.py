@@ -65,27 +65,34 @@ def subsumption(
     A yes is proven. A no is exact unless it gave up, or places other than boxes play a part.
     Range events change nothing: one matches an alternative where a point of it does.
 
-    Cost: a step takes one alternative away from one piece; after *most_steps* it gives up.
+    Cost: a step takes one alternative away from one piece; after *most_steps* it gives up. Those
+    that have nothing in common with the whole are left out before, and do not count.
     """
-    takers = [(number, one) for number, wide in standing for one in wide]
-    waiting: list[tuple[Alternative, int]] = [(one, 0) for one in interest]
     by: set[int] = set()
     steps = 0
-    while waiting:
-        piece, first = waiting.pop()
-        for place in range(first, len(takers)):
-            steps += 1
-            if steps > most_steps:
-                return Subsumption(None, most_steps, gave_up=True)
-            number, taken = takers[place]
-            left = without(piece, taken, schema)
-            if left is not None:
-                by.add(number)
-                # What is left of a piece is apart from all that the piece was apart from.
-                waiting += [(one, place + 1) for one in left]
-                break
-        else:
-            return Subsumption(None, steps, gave_up=False)
+    for whole in interest:
+        takers = [
+            (number, taken)
+            for number, wide in standing
+            for taken in wide
+            if without(whole, taken, schema) is not None
+        ]
+        waiting: list[tuple[Alternative, int]] = [(whole, 0)]
+        while waiting:
+            piece, first = waiting.pop()
+            for place in range(first, len(takers)):
+                steps += 1
+                if steps > most_steps:
+                    return Subsumption(None, most_steps, gave_up=True)
+                number, taken = takers[place]
+                left = without(piece, taken, schema)
+                if left is not None:
+                    by.add(number)
+                    # What is left of a piece is apart from all that the piece was apart from.
+                    waiting += [(one, place + 1) for one in left]
+                    break
+            else:
+                return Subsumption(None, steps, gave_up=False)
     return Subsumption(frozenset(by), steps, gave_up=False)
 
 

@@ -117,7 +117,7 @@ def dimensions_of(candidates: list[Candidate]) -> Dimensions:
 
 
 def _sample(alternatives: Int64) -> Int64:
-    return alternatives[:: max(1, len(alternatives) // SAMPLE)]
+    return np.ascontiguousarray(alternatives[:: max(1, len(alternatives) // SAMPLE)])
 
 
 def _mean_volume(

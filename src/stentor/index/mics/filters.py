@@ -20,16 +20,12 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
     UInt64,
+    event_count,
 )
 from stentor.encoding.partition import ANYTHING, NEEDED, NULL
 from stentor.encoding.readonly import all_read_only, read_only
 from stentor.index.backwards import sign_events
-from stentor.index.mics.bounds import (
-    Bounds,
-    Dimensions,
-    bounds_of_alternatives,
-    bounds_of_events,
-)
+from stentor.index.mics.bounds import Bounds, Dimensions
 from stentor.index.signature import alternative_signature
 
 #: The last cell: seven bits, so that eight of them can be compared in one word.
@@ -52,9 +48,14 @@ class Filters(NamedTuple):
     signs: int  # bytes of a signature beside each range
 
     @property
+    def width(self) -> int:
+        """How many there are."""
+        return len(self.dimensions.attribute)
+
+    @property
     def rows(self) -> int:
         """Bytes of an alternative."""
-        return 2 * len(self.dimensions.attribute) + self.signs
+        return 2 * self.width + self.signs
 
 
 class Cells(NamedTuple):
@@ -95,28 +96,27 @@ def with_edges(dimensions: Dimensions, edges: Float64, signs: int) -> Filters:
 
 
 def cells_of_alternatives(
-    columns: SubscriptionColumns, alternatives: Int64, filters: Filters
+    columns: SubscriptionColumns, alternatives: Int64, bounds: Bounds, filters: Filters
 ) -> Cells:
-    """What suits each of *alternatives*."""
-    bounds = bounds_of_alternatives(columns, alternatives, filters.dimensions)
+    """What suits each of *alternatives*, whose bounds are *bounds*."""
     signature = np.empty(len(alternatives), np.uint64)
     _sign_alternatives(columns, read_only(alternatives), filters.first_of, signature)
     return Cells(*_cells(bounds, filters), signature)
 
 
-def cells_of_events(events: EventColumns, filters: Filters) -> Cells:
-    """Where each of *events* is."""
-    bounds = bounds_of_events(events, filters.dimensions)
-    signature = np.empty(len(bounds.need), np.uint64)
+def cells_of_events(events: EventColumns, bounds: Bounds, filters: Filters) -> Cells:
+    """Where each of *events* is, whose bounds are *bounds*."""
+    signature = np.empty(event_count(events), np.uint64)
     sign_events(events, filters.first_of, signature)
     return Cells(*_cells(bounds, filters), signature)
 
 
 def _cells(bounds: Bounds, filters: Filters) -> tuple[UInt8, UInt8]:
-    low, high = np.empty((2, bounds.low.size), np.uint8)
-    flat = Bounds(bounds.low.reshape(-1), bounds.high.reshape(-1), bounds.need.reshape(-1))
-    _find_cells(*all_read_only(flat), filters.edges, low, high)
-    return low, high
+    low, high, need = bounds.first(filters.width)
+    first, last = np.empty((2, low.size), np.uint8)
+    flat = low.reshape(-1), high.reshape(-1), need.reshape(-1)
+    _find_cells(*flat, filters.edges, first, last)
+    return first, last
 
 
 @kernel

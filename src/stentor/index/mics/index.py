@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -15,16 +16,23 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
     event_count,
+    sealed,
     subscription_count,
 )
 from stentor.encoding.hilbert import Ranges
 from stentor.encoding.partition import Partition
-from stentor.encoding.ragged import children, events_between
+from stentor.encoding.ragged import children, events_between, take
 from stentor.encoding.readonly import all_read_only
 from stentor.errors import FolderError
 from stentor.index.bundles import bundle_of, with_prefix
-from stentor.index.mics.bounds import Dimensions
+from stentor.index.mics.bounds import (
+    Bounds,
+    Dimensions,
+    bounds_of_alternatives,
+    bounds_of_events,
+)
 from stentor.index.mics.choosing import (
+    Candidate,
     dimensions_of,
     projection_of,
     selective_dimensions,
@@ -32,7 +40,7 @@ from stentor.index.mics.choosing import (
 )
 from stentor.index.mics.filters import (
     SIGNS,
-    Cells,
+    Filters,
     cells_of_alternatives,
     cells_of_events,
     filters_of,
@@ -49,11 +57,11 @@ from stentor.index.verify import Candidates, settle
 
 #: Candidates beyond which a tile is halved, so that memory stays bounded.
 MOST_CANDIDATES: Final = 1 << 22
-#: Fewer alternatives than this never call for a new choice of dimensions.
+#: Fewer alternatives than this never call for another choice of dimensions.
 FEW: Final = 64
 #: About how many ranges a range event is turned into, at most.
 EVENT_RANGES: Final = 32
-#: Alternatives whose ranges are made at a time.
+#: Alternatives that are filed at a time.
 CHUNK: Final = 1 << 16
 
 
@@ -73,7 +81,8 @@ class Mics(Structure):
         super().__init__()
         self._chosen: list[dict[str, Any]] = []  # what speaks for each dimension
         self._projection: Projection | None = None  # None: no dimension is worth it
-        self._filters = filters_of(dimensions_of([]), [], signs=0)
+        self._dimensions = dimensions_of([])  # those of the curve, then those of filters alone
+        self._filters = filters_of(self._dimensions, [], signs=0)
         self._runs = Runs(0)
         self._filed_since = self._chosen_for = 0  # alternatives; of the last choice
         self._is_mapped = False
@@ -82,12 +91,12 @@ class Mics(Structure):
 
     def _match_tile(self, events: EventColumns) -> MatchPairs:
         """The matches of a few events."""
-        event, alternative, _ = self._runs.meeting(self._asked_by(events))
-        if len(event) > MOST_CANDIDATES and event_count(events) > 1:
+        met = self._runs.meeting(self._asked_by(events), MOST_CANDIDATES)
+        if met.is_cut_short:
             half = event_count(events) // 2
             cuts = (events_between(events, 0, half), events_between(events, half, None))
             return joined([self._match_tile(one) for one in cuts])
-        found = Candidates(event, alternative, np.zeros(0, np.uint8))
+        found = Candidates(met.question, met.owner, np.zeros(0, np.uint8))
         return settle(self.subscriptions.columns, self.subscriptions.validity, events, found)
 
     def related(self, columns: SubscriptionColumns) -> MatchPairs:
@@ -96,34 +105,56 @@ class Mics(Structure):
         The first phase for covering, subsumption and merging: rows that share no cell of the
         chosen dimensions with it are left out; an exact method must look at the others.
         """
-        count = subscription_count(columns)
+        columns, count = sealed(columns), subscription_count(columns)
         alternatives = np.arange(len(columns.predicate_start) - 1)
-        cells = cells_of_alternatives(columns, alternatives, self._filters)
+        bounds = self._bounds(columns, alternatives)
+        cells = cells_of_alternatives(columns, alternatives, bounds, self._filters)
         anything = np.full(len(alternatives), ~np.uint64(0))  # two may share what neither needs
-        asked = _question(self._ranges(columns, alternatives), cells._replace(signature=anything))
-        alternative, owner, _ = self._runs.meeting(asked)
-        one = np.searchsorted(columns.alternative_start, alternative, side="right") - 1
-        row = np.searchsorted(self.subscriptions.columns.alternative_start, owner, "right") - 1
+        asked = Question(*self._ranges(bounds), *cells._replace(signature=anything))
+        met = self._runs.meeting(asked, MOST_CANDIDATES if count > 1 else sys.maxsize)
+        if met.is_cut_short:
+            cuts = np.split(np.arange(count), [count // 2])
+            return joined([self.related(take(columns, rows)) for rows in cuts])
+        one = np.searchsorted(columns.alternative_start, met.question, side="right") - 1
+        of_owner = self.subscriptions.columns.alternative_start
+        row = np.searchsorted(of_owner, met.owner, side="right") - 1
         pairs = np.unique(np.stack([one, row], axis=1), axis=0)
         pairs = pairs[self.subscriptions.validity.hidden[pairs[:, 1]] == 0]
         starts = np.searchsorted(pairs[:, 0], np.arange(count + 1))
         return MatchPairs(starts, np.ascontiguousarray(pairs[:, 1]))
 
     def _asked_by(self, events: EventColumns) -> Question:
+        bounds = bounds_of_events(events, self._dimensions)
+        cells = cells_of_events(events, bounds, self._filters)
         if self._projection is None:
-            ranges = _everything(event_count(events))
-        else:
-            ranges = self._projection.of_events(events, EVENT_RANGES)
-        return _question(ranges, cells_of_events(events, self._filters))
+            return Question(*_everything(event_count(events)), *cells)
+        places = bounds.first(self._projection.width)
+        return Question(*self._projection.of_places(places, EVENT_RANGES), *cells)
 
-    def _ranges(self, columns: SubscriptionColumns, alternatives: Int64) -> Ranges:
+    def _bounds(self, columns: SubscriptionColumns, alternatives: Int64) -> Bounds:
+        return bounds_of_alternatives(columns, alternatives, self._dimensions)
+
+    def _ranges(self, bounds: Bounds) -> Ranges:
+        """The ranges of alternatives between *bounds*."""
         if self._projection is None:
-            return _everything(len(alternatives))
-        return self._projection.of_alternatives(columns, alternatives, self.settings.ranges)
+            return _everything(len(bounds.low))
+        of = bounds.first(self._projection.width)
+        return self._projection.of_bounds(of, self.settings.ranges)
 
-    def _bytes(self, columns: SubscriptionColumns, alternatives: Int64) -> UInt8:
-        """What stands beside the ranges of *alternatives*."""
-        return cells_of_alternatives(columns, alternatives, self._filters).bytes_of(self._filters)
+    def _filed(self, columns: SubscriptionColumns, alternatives: Int64) -> tuple[Ranges, UInt8]:
+        """The ranges of *alternatives*, and the bytes that stand beside them."""
+        parts = []
+        for start in range(0, max(1, len(alternatives)), CHUNK):
+            part = alternatives[start : start + CHUNK]
+            bounds = self._bounds(columns, part)
+            cells = cells_of_alternatives(columns, part, bounds, self._filters)
+            parts.append((self._ranges(bounds), cells.bytes_of(self._filters)))
+        if len(parts) == 1:
+            return parts[0]
+        counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(one.starts) for one, _ in parts)])
+        low, high = (np.concatenate([one[end] for one, _ in parts]) for end in (1, 2))
+        ranges = Ranges(np.cumsum(counts), low, high)
+        return ranges, np.concatenate([byte for _, byte in parts])
 
     # What changes.
 
@@ -147,14 +178,12 @@ class Mics(Structure):
         So growth and replacement alike are followed, at a constant cost for each that comes.
         """
         self._filed_since += len(alternatives)
-        if self._filed_since > max(FEW, self._chosen_for):
+        if self._chosen_for == 0 or self._filed_since > max(FEW, self._chosen_for):
             alternatives = self._standing_alternatives()
             self._choose(alternatives)
-        columns = self.subscriptions.columns
-        parts = [alternatives[at : at + CHUNK] for at in range(0, len(alternatives), CHUNK)]
-        if parts:
-            ranges = _all_ranges([self._ranges(columns, part) for part in parts])
-            self._runs.add(alternatives, ranges, self._bytes(columns, alternatives))
+        if len(alternatives):
+            columns = self.subscriptions.columns
+            self._runs.add(alternatives, *self._filed(columns, alternatives))
 
     def _choose(self, standing: Int64) -> None:
         """Choose dimensions, cells and filters for what is *standing*, and forget all ranges."""
@@ -163,16 +192,21 @@ class Mics(Structure):
         chosen = smallest_boxes(columns, standing, found, settings)
         self._chosen = [one.explained() for one in chosen]
         self._projection = projection_of(chosen, settings) if chosen else None
-        kept = found[: settings.filters]
-        self._filters = filters_of(dimensions_of(kept), [one.ends for one in kept], signs=0)
-        sample = standing[:: max(1, len(standing) // FEW)]
-        if (
-            settings.filters
-            and cells_of_alternatives(columns, sample, self._filters).signature.any()
-        ):
-            self._filters = self._filters._replace(signs=SIGNS)
+        kept = found[: max(len(chosen), settings.filters)]
+        self._dimensions = dimensions_of(kept)
+        self._filters = self._chosen_filters(kept if settings.filters else [], standing)
         self._runs = Runs(self._filters.rows)
         self._filed_since, self._chosen_for = 0, len(standing)
+
+    def _chosen_filters(self, kept: list[Candidate], standing: Int64) -> Filters:
+        """The filters *kept*; with signatures where what is *standing* asks for words and such."""
+        filters = filters_of(dimensions_of(kept), [one.ends for one in kept], signs=0)
+        if self.settings.filters == 0:
+            return filters
+        columns = self.subscriptions.columns
+        sample = np.ascontiguousarray(standing[:: max(1, len(standing) // FEW)])
+        cells = cells_of_alternatives(columns, sample, self._bounds(columns, sample), filters)
+        return filters._replace(signs=SIGNS if cells.signature.any() else 0)
 
     def _standing_alternatives(self) -> Int64:
         return self._alternatives_of(np.flatnonzero(self.subscriptions.validity.hidden == 0))
@@ -208,7 +242,7 @@ class Mics(Structure):
             )
         self._is_mapped = True
         self._chosen = meta["chosen"]
-        filters = bundle_of(Dimensions, "filters", arrays)
+        filters = all_read_only(bundle_of(Dimensions, "filters", arrays))
         self._filters = with_edges(filters, arrays["filter_edges"], meta["signs"])
         self._runs = Runs.over(bundle_of(Leaves, "leaves", arrays), self._filters.rows)
         if self._chosen:
@@ -219,6 +253,7 @@ class Mics(Structure):
             )
             dimensions = all_read_only(bundle_of(Dimensions, "dimensions", arrays))
             self._projection = Projection(dimensions, partition)
+            self._dimensions = filters if len(filters.attribute) else dimensions
 
     def stats(self) -> dict[str, Any]:
         inherited = super().stats()
@@ -230,11 +265,11 @@ class Mics(Structure):
             "ranges": self._runs.count,
             "runs": len(self._runs.leaves),
             "dimensions": self._chosen,
-            "filters": len(self._filters.dimensions.attribute),
+            "filters": self._filters.width,
         }
 
     def effort(self, events: EventColumns) -> dict[str, float]:
-        _, _, looked = self._runs.meeting(self._asked_by(events))
+        looked = self._runs.meeting(self._asked_by(events), 0).looked
         return {**super().effort(events), "ranges/event": looked / max(1, event_count(events))}
 
     def check(self) -> None:
@@ -242,21 +277,10 @@ class Mics(Structure):
         if not self._is_mapped:
             columns, filed = self.subscriptions.columns, self._runs.filed()
             assert np.isin(self._standing_alternatives(), filed).all()
-            self._runs.check(self._ranges(columns, filed), self._bytes(columns, filed))
-
-
-def _question(ranges: Ranges, cells: Cells) -> Question:
-    return all_read_only(Question(*ranges, *cells))
+            self._runs.check(*self._filed(columns, filed))
 
 
 def _everything(count: int) -> Ranges:
     """One range, the same one, for each of *count*: where there is no dimension."""
     zeros = np.zeros(count, np.uint64)
     return Ranges(np.arange(count + 1), zeros, zeros)
-
-
-def _all_ranges(parts: list[Ranges]) -> Ranges:
-    """The ranges of all *parts*, one after the other."""
-    counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.starts) for part in parts)])
-    low, high = (np.concatenate([part[end] for part in parts]) for end in (1, 2))
-    return Ranges(np.cumsum(counts), low, high)

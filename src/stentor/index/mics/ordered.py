@@ -20,6 +20,7 @@ from stentor.encoding.columns import Int64, UInt64
 
 #: Ranges of a block.
 BLOCK: Final = 64
+ONE: Final = np.uint64(1)
 #: What stands where no range begins.
 NEVER: Final = np.uint64(2**64 - 1)
 #: The position of no range.
@@ -130,7 +131,7 @@ def first_from(ordered: Ordered, low: np.uint64) -> int:
         return NOWHERE
     if low == np.uint64(0):
         return 0
-    before = predecessor(ordered, low - np.uint64(1))
+    before = predecessor(ordered, low - ONE)
     return 0 if before == NOWHERE else after(ordered, before)
 
 

@@ -7,7 +7,7 @@ few runs. What goes is only marked; it is left out when its run is sorted again.
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
@@ -35,6 +35,15 @@ GROWTH: Final = 4
 ROOM, MORE = 1 << 10, 1.25
 #: The stamps where nothing was removed.
 ALL_HOLD: Final = read_only(np.zeros(0, np.int32))
+
+
+class Meeting(NamedTuple):
+    """Pairs of a question and an owner, and how many ranges were looked at."""
+
+    question: Int64
+    owner: Int64
+    looked: int
+    is_cut_short: bool  # there were too many: ask fewer questions at a time
 
 
 class Runs:
@@ -85,7 +94,11 @@ class Runs:
             self._tail, self._tail_leaves = waiting, [unsorted_leaves(waiting)]
 
     def remove(self, owners: Int64) -> None:
-        """Let the ranges of *owners*, each once, hold no longer. Cost: O(1) each."""
+        """Let the ranges of *owners*, each once, hold no longer. Cost: O(1) each.
+
+        Those that have none, and those that never had one, are passed over.
+        """
+        owners = owners[owners < len(self._stamp)]
         self._stamp.writable[owners] += 1
         self._dead += int(self._count.view[owners].sum())
         self._count.writable[owners] = 0
@@ -99,13 +112,13 @@ class Runs:
             self._runs = []
             self._settle(waiting)
 
-    def meeting(self, asked: Question) -> tuple[Int64, Int64, int]:
-        """Pairs of a question and an owner that may meet, and how many ranges were looked at.
+    def meeting(self, asked: Question, most: int) -> Meeting:
+        """Pairs of a question and an owner that may meet; none where several make more than *most*.
 
         A pair may come several times.
         """
         questions = len(asked.signature)
-        room, found = 0, ROOM + int(self._found_each * questions)
+        room, found = 0, ROOM + int(min(most, self._found_each * questions))
         stamp = self._stamp.view if self._dead else ALL_HOLD
         words = self._owners // 64 + 1
         mark = np.zeros(words if self._found_each > words / MANY else 0, np.uint64)
@@ -117,8 +130,10 @@ class Runs:
                 found = meet(
                     leaves, stamp, asked, self.rows, spread, mark, found, question, owner, looked
                 )
+            if found > most and questions > 1:
+                return Meeting(question[:0], owner[:0], int(looked[0]), is_cut_short=True)
         self._found_each = max(self._found_each, MORE * found / max(1, questions))
-        return question[:found], owner[:found], int(looked[0])
+        return Meeting(question[:found], owner[:found], int(looked[0]), is_cut_short=False)
 
     @property
     def leaves(self) -> list[Leaves]:

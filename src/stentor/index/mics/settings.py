@@ -19,7 +19,7 @@ class Settings:
     dimensions: int = 3  # onto which the content space is projected, at most
     bits: int = 10  # of a coordinate: 2^bits cells in each dimension
     cells: str = VARIABLE  # as wide as a sample says, or equal
-    ranges: int = 4  # of an alternative, about: larger boxes are made of larger cells
+    ranges: int = 2  # of an alternative, about: larger boxes are made of larger cells
     filters: int = 24  # attributes whose cells stand beside a range, at most
 
     def __post_init__(self) -> None:

@@ -18,9 +18,9 @@ from stentor.index.mics.algorithms import (
     add_entries,
     look_up,
     meet_union,
-    remove_entries,
 )
 from stentor.index.mics.ordered import BLOCK, ORDERED, RANGES, Ordered, new_ordered, with_room
+from stentor.index.mics.unsubscription import remove_entries
 
 #: Entries that are gone are swept out when there are more of them than of others, and than this.
 FEW: Final = 1 << 10

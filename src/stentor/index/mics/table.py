@@ -152,6 +152,7 @@ class RangeTable(Generic[Id]):
         check_store(self._store)
         owners = sorted(owner for of in self._owners.values() for owner in of)
         assert owners == sorted(self._id_of)
+        assert sorted(owners + self._free) == list(range(len(owners) + len(self._free)))
         assert all(self._id_of[owner] == id for id, of in self._owners.items() for owner in of)
 
     def _add(self, ids: list[Id], ranges: Ranges) -> Int64:
