@@ -127,7 +127,8 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
 
 
 def _name_parts(axes: Any, parts: tuple[str, ...]) -> None:
-    """Say beside the title which colour is which part: no bar can lie there."""
+    """Say beside the unit, below the bars, which colour is which part."""
     patches = [axes.barh(0, 0, color=colour) for _, colour in zip(parts, _COLOURS, strict=False)]
-    where = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": len(parts)}
-    axes.legend(patches, parts, fontsize=8, frameon=False, borderaxespad=0.2, **where)
+    where = {"loc": "upper right", "bbox_to_anchor": (1.0, 0.0), "ncols": len(parts)}
+    below = 2.2  # lines: where the unit stands
+    axes.legend(patches, parts, fontsize=8, frameon=False, borderaxespad=below, **where)
