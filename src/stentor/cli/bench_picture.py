@@ -121,13 +121,14 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: number(value) if value else "0")
     axes.tick_params(axis="x", labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel(panel.unit, fontsize=8)
+    axes.set_xlabel(panel.unit, fontsize=8, loc="left")
     if len(panel.parts) > 1:
         _name_parts(axes, panel.parts)
 
 
 def _name_parts(axes: Any, parts: tuple[str, ...]) -> None:
-    """Say beside the title which colour is which part: no bar can lie there."""
+    """Say to the right of the unit, below the bars, which colour is which part."""
     patches = [axes.barh(0, 0, color=colour) for _, colour in zip(parts, _COLOURS, strict=False)]
-    where = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": len(parts)}
-    axes.legend(patches, parts, fontsize=8, frameon=False, borderaxespad=0.2, **where)
+    where = {"loc": "upper right", "bbox_to_anchor": (1.0, 0.0), "ncols": len(parts)}
+    below = 2.2  # lines: where the unit stands
+    axes.legend(patches, parts, fontsize=8, frameon=False, borderaxespad=below, **where)
