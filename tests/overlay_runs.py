@@ -82,26 +82,50 @@ class Compared:
         """
         self.time = max(self.time, burst[0][1].time)
         self._pass_time()
-        for place, record in burst:
-            broker = self._home(place, record)
-            [expected] = self.engine.step([record])
-            [answer] = self.overlay.send(broker, [record])
-            assert isinstance(answer, StentorError) == isinstance(expected, StentorError)
-            match record, expected:
-                case Publish(event), list() if event.until is not None:
-                    self.published[event.id] = (broker, event.until)
-                    for id in expected:
-                        self.right.setdefault(id, set()).add(event.id)
-                case Subscribe(), Changes(added, removed):
-                    self.home[record.subscription.id] = broker
-                    self.ends[record.subscription.id] = record.subscription.until
-                    self._apply(record.subscription.id, added, removed)
-                case Move(id), Changes(added, removed):
-                    self._apply(id, added, removed)
-                case Unsubscribe(id), Changes():
-                    self._given(self.overlay.deliveries())
-                    self._forget(id)
+        for broker, records in self._by_broker(burst).items():
+            expected = self.engine.step(records)
+            answers = self.overlay.send(broker, records)
+            for record, answer, right in zip(records, answers, expected, strict=True):
+                assert isinstance(answer, StentorError) == isinstance(right, StentorError), answer
+                self._expect(broker, record, right)
+            self._given(self.overlay.deliveries())
+            for record in records:
+                if isinstance(record, Unsubscribe):
+                    self._forget(record.id)
         self._settle()
+
+    def _by_broker(self, burst):
+        """The records of *burst* for each broker; those of one subscription for the same.
+
+        After an unsubscription the id rests: deliveries of the old one and of a new one could not
+        be told apart.
+        """
+        homes, found, gone = dict(self.home), {}, set()
+        for broker, record in burst:
+            match record:
+                case Unsubscribe(id) | Move(id) | Subscribe(Subscription(id)):
+                    if id in gone:
+                        continue
+                    home = homes.setdefault(id, broker)
+                    gone |= {id} if isinstance(record, Unsubscribe) else set()
+                case Publish():
+                    home = broker
+            found.setdefault(home, []).append(record)
+        return found
+
+    def _expect(self, broker, record, right):
+        """Let one engine have answered *right*."""
+        match record, right:
+            case Publish(event), list() if event.until is not None:
+                self.published[event.id] = (broker, event.until)
+                for id in right:
+                    self.right.setdefault(id, set()).add(event.id)
+            case Subscribe(subscription), Changes(added, removed):
+                self.home[subscription.id] = broker
+                self.ends[subscription.id] = subscription.until
+                self._apply(subscription.id, added, removed)
+            case Move(id), Changes(added, removed):
+                self._apply(id, added, removed)
 
     def _home(self, broker, record):
         """Where a record has to come: to its subscription's broker, if that stands."""

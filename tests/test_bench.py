@@ -22,6 +22,8 @@ from stentor.bench import (
     covering,
     encoding,
     mics,
+    mics_boxes,
+    mics_ranges,
     mo_tree,
     scan,
     spark,
@@ -30,6 +32,7 @@ from stentor.bench import (
 from stentor.bench.measure import Case, measure, stopwatch
 from stentor.bench.report import show
 from stentor.encoding.columns import MatchPairs
+from stentor.encoding.hilbert import HilbertCurve
 from stentor.errors import DisagreementError, SettingsError, StentorError
 
 
@@ -217,18 +220,29 @@ def test_the_scan_subject_compares_both_workloads():
 
 
 def test_the_mics_subject_shows_the_tables_and_figures_of_its_paper():
-    *boxes, uniform, zipf, sizes, projected, index = bench.run("mics", TINY).tables
-    assert len(boxes) == 3
-    for table in boxes:
-        assert [row.figures["ranges"] for row in table.rows] == sorted(
-            row.figures["ranges"] for row in table.rows
-        )
-    for table in (uniform, zipf):
-        assert len(table.rows) == 12
-        assert table.rows[0].figures["stored ranges"] > 0
-    assert len(sizes.rows) == 6
-    assert all(0 <= row.figures["false positives %"] <= 100 for row in projected.rows)
+    boxes, told, inserted, *asked, stored, described, fitted, evaluated, index = bench.run(
+        "mics", TINY
+    ).tables
+    assert len(boxes.rows) == 12
+    assert all(row.figures["times"] > 0 for row in boxes.rows)
+    for row in told.rows:
+        scenarios = [row.figures[name] for name in ("nothing", "covering only", "subsumption")]
+        assert scenarios == sorted(scenarios, reverse=True)
+        assert row.figures["ranges forwarded"] <= row.figures["ranges given"]
+    assert len(inserted.rows) == 18
+    assert [len(table.rows) for table in asked] == [15, 15]
+    assert all(row.figures["stored ranges"] > 0 for row in (*inserted.rows, *stored.rows))
+    shares = [row.figures["in vain, %"] for row in (*described.rows, *fitted.rows)]
+    assert all(0 <= share <= 100 for share in shares)
+    assert sum(shares[:8]) > sum(shares[8:])
+    assert len(evaluated.rows) == 8
     assert [row.name for row in index.rows] == ["row scan", "block scan", "mics", "mics paper"]
+
+
+def test_enumerated_cells_have_the_ranges_of_their_boxes():
+    low, high = mics_boxes.boxes(mics_boxes.ZIPF, 40, 3, 5, seed=1)
+    curve = HilbertCurve(3, mics_boxes.BITS)
+    assert mics_ranges.enumerated(curve, low, high).tolist() == curve.ranges(low, high).low.tolist()
 
 
 def test_the_mo_tree_subject_prints_the_scans_first_and_all_rows_agree(monkeypatch):

@@ -13,6 +13,11 @@ from stentor.encoding.hilbert import (
     expected_ranges,
     surface,
 )
+from stentor.encoding.hilbert_blocks import by_blocks
+from stentor.encoding.hilbert_steps import by_steps
+from stentor.encoding.hilbert_tables import MOST_BLOCK_DIMENSIONS
+from stentor.encoding.ranges import walked
+from stentor.encoding.readonly import read_only
 from stentor.errors import SettingsError
 
 #: Figures 2 and 3: two dimensions of eight intervals.
@@ -99,6 +104,23 @@ def test_ranges_of_fine_cells_are_those_of_coarse_ones(drawn, scale):
         assert all(left[1] + 1 < right[0] for left, right in itertools.pairwise(found))
         ends = fine.cells(np.array(found, np.uint64).reshape(-1)) >> np.uint64(finer)
         assert all(one[i] <= cell[i] <= other[i] for cell in ends.tolist() for i in range(len(one)))
+
+
+@given(data=st.data(), dimensions=st.integers(1, MOST_BLOCK_DIMENSIONS))
+def test_both_walks_find_the_same_ranges_in_cells_of_any_fineness(data, dimensions):
+    curve = HilbertCurve(dimensions, data.draw(st.integers(1, 64 // dimensions)))
+    coarse = data.draw(st.integers(0, curve.bits - 1))  # few sides of large cells: few ranges
+    side = st.tuples(st.integers(0, curve.last >> coarse), st.integers(0, 4))
+    boxes = data.draw(st.lists(st.tuples(*[side] * dimensions), min_size=1, max_size=3))
+    low = [[start << coarse for start, _ in box] for box in boxes]
+    high = [
+        [min(curve.last, (start + far + 1 << coarse) - 1) for start, far in box] for box in boxes
+    ]
+    flat = [read_only(np.array(corner, np.uint64).reshape(-1)) for corner in (low, high)]
+    found = [
+        walked(walk(*flat, dimensions, curve.bits), len(boxes)) for walk in (by_blocks, by_steps)
+    ]
+    assert [part.tolist() for part in found[0]] == [part.tolist() for part in found[1]]
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 7, 16, 32, 64])

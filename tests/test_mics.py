@@ -1,15 +1,16 @@
 """The MICS index: cells, dimensions, two phases, long runs."""
 
+import math
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stentor.encoding.events import Arrival, encode_events
-from stentor.encoding.hilbert import HilbertCurve
+from stentor.encoding.hilbert import HilbertCurve, Ranges
 from stentor.encoding.partition import (
     ANYTHING,
     NEEDED,
@@ -18,10 +19,14 @@ from stentor.encoding.partition import (
     coarsened,
     estimated_ranges,
 )
+from stentor.encoding.ragged import take
 from stentor.encoding.subscriptions import Standing, encode_subscriptions
 from stentor.errors import FolderError, SettingsError
 from stentor.index.catalog import index_class
 from stentor.index.mics import Mics, RangeTable
+from stentor.index.mics.check import check_postings
+from stentor.index.mics.postings import Postings
+from stentor.index.structure import Structure
 from stentor.language.admit import admit
 from stentor.model import Constant, Event, Kind, Range, Schema
 from tests.index_runs import Run
@@ -169,7 +174,186 @@ def test_an_opened_index_answers_like_the_one_that_was_saved(name, tmp_path: Pat
         index_class(name).open(tmp_path / "index", columns_of(grid_texts(2)))
 
 
-@pytest.mark.parametrize("words", ["bits=1", "dimensions=0", "dimensions=8 bits=8", "cells=round"])
+def test_what_comes_in_place_of_others_brings_its_own_dimensions():
+    index = index_class("mics dimensions=2").build(columns_of(grid_texts(12)))
+    assert {one["attribute"] for one in index.stats()["dimensions"]} == {0, 1}
+    others = columns_of([text.replace("a ", "d ") for text in grid_texts(12)])
+    for start in range(0, 144, 12):
+        index.remove(np.arange(start, start + 12))
+        index.insert(take(others, np.arange(start, start + 12)))
+        index.check()
+    index.insert(take(others, np.arange(1)))
+    assert {one["attribute"] for one in index.stats()["dimensions"]} == {3, 1}
+    events = events_of({"d": 41, "b": 42, "c": 1}, {"a": 41, "b": 42, "c": 1})
+    assert np.diff(index.match(events).starts).tolist() == [1, 0]
+
+
+def test_an_index_of_nothing_finds_nothing_also_when_opened(tmp_path: Path):
+    index = Mics.build(columns_of([]))
+    events = events_of({"a": 1}, {})
+    assert index.match(events).starts.tolist() == [0, 0, 0]
+    index.save(tmp_path / "index")
+    opened = Mics.open(tmp_path / "index", columns_of([]))
+    assert opened.match(events).starts.tolist() == [0, 0, 0]
+    assert index.effort(events) == {"candidates/event": 0.0, "ranges/event": 0.0}
+
+
+def test_removed_and_filed_again_rows_are_neither_found_nor_kept(tmp_path: Path):
+    columns = columns_of(grid_texts(12))
+    index = Mics.build(columns)
+    events = events_of({"a": 1, "b": 1, "c": 0})
+    for _ in range(8):
+        first = index.insert(columns)
+        index.remove(np.arange(first - 144, first))
+        index.check()
+        assert index.match(events).rows.tolist() == [first]
+    assert index.stats()["ranges"] < 144 * 6
+    assert sum(leaves.size for leaves in index._runs.leaves) < 3 * 144 * 6
+    index.save(tmp_path / "index")
+    opened = Mics.open(tmp_path / "index", index.subscriptions.columns)
+    opened.remove(np.arange(first))
+    assert opened.match(events).rows.tolist() == [first]
+
+
+def test_what_is_gone_may_be_removed_again_after_a_new_choice():
+    columns = columns_of(grid_texts(12))
+    index = Mics.build(columns)
+    index.remove(np.arange(143, 144))
+    for _ in range(2):
+        first = index.insert(columns)
+        index.remove(np.arange(first, index.count))
+    index.insert(take(columns, np.arange(1)))
+    index.remove(np.arange(140, index.count))
+    index.check()
+    assert index.stats()["subscriptions"] == 140
+
+
+def test_stats_tell_what_a_subscription_takes():
+    index = Mics.build(columns_of(grid_texts(20)))
+    stats = index.stats()
+    beside = stats["bytes"] - Structure.stats(index)["bytes"]
+    assert stats["bytes/subscription"] == beside / 400
+    assert 30 < stats["bytes/subscription"] < 300
+    assert stats["ranges"] >= 400
+
+
+VARIANTS = [
+    "mics",
+    "mics paper",
+    "mics ranges=1 bits=2 filters=1",
+    "mics ranges=64 bits=12 dimensions=4 filters=0 cells=equal",
+]
+FAR = [-math.inf, -1.7976931348623157e308, -1e9, -1.0, 0.0, 5e-324, 1.0, 2.5, 1e9, math.inf]
+
+
+@st.composite
+def far_texts(draw):
+    def one(name):
+        low, high = sorted((draw(st.sampled_from(FAR[1:-1])), draw(st.sampled_from(FAR[1:-1]))))
+        return draw(
+            st.sampled_from(
+                [
+                    f"{name} BETWEEN {low!r} AND {high!r}",
+                    f"{name} > {low!r}",
+                    f"{name} <= {high!r}",
+                    f"{name} = {low!r}",
+                    f"{name} != {low!r}",
+                    f"{name} IS NULL",
+                    f"{name} IS NOT NULL",
+                    f"({name} < {low!r} OR {name} > {high!r})",
+                    "TRUE",
+                ]
+            )
+        )
+
+    return " AND ".join(one(name) for name in "abc")
+
+
+far_values = st.sampled_from(FAR) | st.tuples(st.sampled_from(FAR), st.sampled_from(FAR)).map(
+    lambda pair: tuple(sorted(pair))
+)
+far_events = st.fixed_dictionaries({}, optional=dict.fromkeys("abcd", far_values))
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 16])
+def test_alternatives_are_filed_alike_in_any_portions(chunk, monkeypatch):
+    monkeypatch.setattr("stentor.index.mics.index.CHUNK", chunk)
+    index = Mics.build(columns_of(grid_texts(5)))
+    index.check()
+    assert index.match(events_of({"a": 1, "b": 1, "c": 0})).rows.tolist() == [0]
+    assert index.stats()["ranges"] == Mics.build(columns_of(grid_texts(5))).stats()["ranges"]
+
+
+@settings(max_examples=settings.default.max_examples // 2)
+@given(
+    name=st.sampled_from(VARIANTS),
+    texts=st.lists(far_texts(), min_size=1, max_size=30),
+    asked=st.lists(far_events, min_size=1, max_size=8),
+    gone=st.sets(st.integers(0, 200), max_size=40),
+)
+def test_far_values_ranges_and_missing_ones_are_found_as_the_scan_finds_them(
+    name, texts, asked, gone
+):
+    columns = columns_of(texts)
+    several = take(columns, np.arange(5 * len(texts)) % len(texts))
+    events = events_of(*asked)
+    index, scan = (index_class(one).build(columns, events) for one in (name, "scan"))
+    for one in (index, scan):
+        one.insert(several)
+        one.remove(np.array(sorted(row for row in gone if row < one.count), np.int64))
+    index.check()
+    found, expected = index.match(events, threads=2), scan.match(events)
+    assert found.starts.tolist() == expected.starts.tolist()
+    assert found.rows.tolist() == expected.rows.tolist()
+
+
+def test_more_candidates_than_there_is_room_for_are_found_again(monkeypatch):
+    index = Mics.build(columns_of(["a > 0"] * 3000))
+    events = events_of(*[{"a": 1 + number} for number in range(40)])
+    assert len(index.match(events).rows) == 3000 * 40
+    monkeypatch.setattr("stentor.index.mics.index.MOST_CANDIDATES", 10_000)
+    halved = index.match(events)
+    assert np.diff(halved.starts).tolist() == [3000] * 40
+    assert (np.diff(halved.rows.reshape(40, 3000), axis=1) == 1).all()
+    several = columns_of([*["a < 5 OR a > 7"] * 8, "a < 0"])
+    assert np.diff(index.related(several).starts).tolist() == [3000] * 8 + [0]
+
+
+ranges_of_owners = st.lists(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), min_size=1, max_size=4), max_size=12
+)
+
+
+@given(given_ones=ranges_of_owners, gone=st.sets(st.integers(0, 11)), low=st.integers(0, 50))
+def test_postings_give_the_owners_of_a_number(given_ones, gone, low):
+    postings = Postings()
+    ranges = [[(start, start + more) for start, more in one] for one in given_ones]
+    for owner, one in enumerate(ranges):
+        postings.add(np.array([owner]), as_ranges([one]))
+    stand = [owner for owner in range(len(ranges)) if owner not in gone]
+    postings.remove(np.array([owner for owner in gone if owner < len(ranges)], np.int64))
+    check_postings(
+        postings,
+        np.array(stand, np.int64),
+        lambda owners: as_ranges([sorted(ranges[owner]) for owner in owners.tolist()]),
+    )
+    _, owners = postings.owners_of(as_ranges([[(low, low + 2)]]))
+    assert sorted(set(owners.tolist())) == [
+        owner
+        for owner in stand
+        if any(start <= low + 2 and stop >= low for start, stop in ranges[owner])
+    ]
+
+
+def as_ranges(boxes):
+    starts = np.cumsum([0, *(len(box) for box in boxes)])
+    flat = np.array([pair for box in boxes for pair in box], np.uint64).reshape(-1, 2)
+    return Ranges(starts, *(np.ascontiguousarray(flat[:, end]) for end in (0, 1)))
+
+
+@pytest.mark.parametrize(
+    "words", ["bits=1", "dimensions=0", "dimensions=8 bits=8", "filters=65", "cells=round"]
+)
 def test_settings_that_make_no_sense_are_refused(words):
     with pytest.raises(SettingsError, match="expected"):
         index_class(f"mics {words}")
@@ -186,7 +370,7 @@ def test_partitions_that_make_no_sense_are_refused():
 
 @pytest.mark.parametrize(
     ("name", "share"),
-    [("mics", 1), ("mics paper", 5), ("mics ranges=1 dimensions=2 layered", 5)],
+    [("mics", 1), ("mics paper", 2), ("mics ranges=1 dimensions=2 layered", 5)],
 )
 def test_a_long_run_answers_like_the_scan(name, share):
     Run(name, seed=9).to(OPERATIONS // share)

@@ -24,8 +24,8 @@ from stentor.language.conditions import (
 )
 from stentor.language.evaluate import evaluate
 from stentor.language.like import like
-from stentor.language.limits import Limits
-from stentor.language.normalise import normalise
+from stentor.language.limits import ANY_SIZE, Limits
+from stentor.language.normalise import _recent, normalise
 from stentor.language.parser import parse
 from stentor.language.terms import fold_terms
 from stentor.model import And, Box, Circle, Comparison, Constant, Kind, Not, Or, Range, Truth
@@ -337,3 +337,28 @@ def test_a_word_without_letters_or_digits_is_refused():
 def test_the_normal_form_of_true_has_one_alternative_without_conditions():
     assert normalise(Truth(True)).alternatives == ((),)
     assert form("a = 1") == ((Condition("a", Spans(((1.0, 1.0),)), 1.0),),)
+
+
+def test_a_tree_is_normalised_once_while_it_is_remembered(monkeypatch):
+    monkeypatch.setattr("stentor.language.normalise.MOST_RECENT", 3)
+    first, equal = (Or((either(0), either(1))) for _ in range(2))
+    found = normalise(first)
+    assert normalise(first) is normalise(first, ANY_SIZE) is found
+    assert normalise(equal) == found
+    assert normalise(equal) is not found
+    for number in range(5):
+        normalise(either(number))
+    assert len(_recent) <= 3
+    assert normalise(first) == found
+    large = Or(tuple(either(number) for number in range(9)))
+    assert normalise(large) is not normalise(large)
+
+
+def test_a_tree_that_was_refused_is_refused_again():
+    wide = And(tuple(either(number) for number in range(3)))
+    for _ in range(2):
+        with pytest.raises(LimitError):
+            normalise(wide, Limits(alternatives=7))
+    assert len(normalise(wide).alternatives) == 8
+    with pytest.raises(LimitError):
+        normalise(wide, Limits(alternatives=7))

@@ -1,7 +1,9 @@
 """`stentor overlay`, the benchmark of brokers, and the workload of both."""
 
 import json
+import random
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -9,35 +11,110 @@ from typer.testing import CliRunner
 
 from stentor import bench
 from stentor.bench import BenchOptions
+from stentor.bench.brokers import POLICIES
 from stentor.broker import Overlay
 from stentor.cli.app import app
 from stentor.cli.overlay_file import load
 from stentor.cli.overlay_picture import layout
-from stentor.errors import RecordError, SettingsError
+from stentor.cli.overlay_run import bursts, carried, run
+from stentor.cli.overlay_workload import Coming
+from stentor.errors import DisagreementError, RecordError, SettingsError
 from stentor.language.parser import parse
+from stentor.model import Event, Subscription
+from stentor.model.record import Publish, Subscribe, Unsubscribe
 from stentor.workloads.cubes import DOMAIN, Cubes
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "overlay.toml"
+LINKS = 'links = [["a", "b"], ["b", "c"]]\n'
 
 
 def ran(*arguments):
     return CliRunner().invoke(app, ["overlay", *map(str, arguments)])
 
 
+def written(folder, text):
+    (folder / "overlay.toml").write_text(text, "utf-8")
+    return folder / "overlay.toml"
+
+
+def outcome(file):
+    """Links, brokers and counts after the workload of *file*."""
+    overlay, counts = run(load(file), lambda done, note="": None)
+    overlay.check()
+    return carried(overlay), [one.stats() for one in overlay.brokers.values()], counts
+
+
+# The command.
+
+
 def test_the_example_shows_what_each_link_carried_and_draws_it(tmp_path):
     picture = tmp_path / "overlay.svg"
     result = ran(EXAMPLE, "--picture", picture)
     assert result.exit_code == 0, result.output
-    assert re.search(r"rome\s+south\s+\d+\s+0\s+0\s+\d+", result.stdout)
-    assert re.search(r"rome\s+none\s+\d+", result.stdout)
-    assert re.search(r"for nothing\s+0\n", result.stdout)
-    assert picture.read_text("utf-8").count("<svg") == 1
+    assert re.search(
+        r"from\s+to\s+subscribe\s+ranges\s+unsubscribe\s+move\s+publish", result.stdout
+    )
+    assert re.search(r"rome\s+south\s+\d+\s+0\s+0\s+0\s+\d+", result.stdout)
+    assert re.search(r"oslo\s+north\s+0\s+\d+\s+0\s+0\s+\d+", result.stdout)
+    assert re.search(r"riga\s+mics gap=16\s+\d+", result.stdout)
+    assert "space, given: x0 0 to 255, x1 0 to 255; 8 bits each" in result.stdout
+    drawn = picture.read_text("utf-8")
+    assert drawn.count("<svg") == 1
+    assert "messages about subscriptions" in drawn
+
+
+def test_every_policy_delivers_the_same_and_tells_less_than_none(tmp_path):
+    told, deliveries = {}, set()
+    for policy in ("none", "covering", "poset", "mics", "mics gap=64"):
+        file = written(
+            tmp_path,
+            f'policy = "{policy}"\n{LINKS}[workload]\ndistribution = "zipf"\nsubscriptions = 150\n'
+            "events = 100\nsizes = 8\n",
+        )
+        links, _, counts = outcome(file)
+        kinds = ("subscribe", "ranges")
+        told[policy] = {kind: sum(link[kind] for link in links) for kind in kinds}
+        deliveries.add(counts["deliveries"])
+    assert len(deliveries) == 1
+    assert told["none"] == {"subscribe": 300, "ranges": 0}
+    assert told["poset"]["subscribe"] <= told["covering"]["subscribe"] < 300
+    assert told["mics gap=64"]["ranges"] <= told["mics"]["ranges"] < 300
+    assert told["mics"]["subscribe"] == 0
+
+
+def test_a_space_that_is_not_given_is_chosen_and_named(tmp_path):
+    records = [
+        {"op": "subscribe", "id": f"s{low}", "expression": f"price BETWEEN {low} AND {low + 5}"}
+        for low in range(0, 100, 10)
+    ]
+    records += [{"op": "publish", "id": "e", "price": 12}]
+    (tmp_path / "records.jsonl").write_text("\n".join(map(json.dumps, records)))
+    workload = '[workload]\nrecords = "records.jsonl"\n'
+    file = written(tmp_path, f'policy = "mics"\n{LINKS}[space]\nbits = 6\n{workload}')
+    result = ran(file)
+    assert result.exit_code == 0, result.output
+    assert re.search(r"space, chosen: price \d+ to \d+; 6 bits each", result.stdout)
+    [dimension] = json.loads(ran(file, "--json").stdout)["space"]["dimensions"]
+    assert dimension["attribute"] == "price"
+    nowhere = {"op": "subscribe", "id": "s", "expression": "brand IS NOT NULL"}
+    (tmp_path / "records.jsonl").write_text(json.dumps(nowhere))
+    with pytest.raises(SettingsError, match=r"\[space\] is needed"):
+        load(file).overlay()
+    assert load(written(tmp_path, LINKS + workload)).overlay().space is None
+
+
+def test_brokers_of_several_trees_are_told_of(tmp_path):
+    drawn = "[workload]\nsubscriptions = 4\nevents = 4\n"
+    result = ran(written(tmp_path, f'links = [["a", "b"], ["x", "y"]]\n{drawn}'))
+    assert "these are 2 trees" in result.stdout
+    assert "trees" not in ran(written(tmp_path, LINKS + drawn)).stdout
 
 
 def test_records_of_a_file_are_fed_in_order(tmp_path):
-    (tmp_path / "overlay.toml").write_text(
-        'links = [["a", "b"], ["b", "c"]]\npolicy = "none"\n[schema]\nprice = "number"\n'
-        '[workload]\nrecords = "records.jsonl"\n'
+    file = written(
+        tmp_path,
+        f'{LINKS}policy = "none"\n[schema]\nprice = "number"\n'
+        '[workload]\nrecords = "records.jsonl"\n',
     )
     records = [
         {"op": "publish", "id": "e1", "price": 3, "until": 60, "time": 0},
@@ -47,39 +124,160 @@ def test_records_of_a_file_are_fed_in_order(tmp_path):
         {"op": "unsubscribe", "id": "ana"},
         {"op": "publish", "id": "e3", "price": 4},
     ]
-    lines = "\n".join(map(json.dumps, records))
-    (tmp_path / "records.jsonl").write_text(lines)
-    result = ran(tmp_path / "overlay.toml", "--json")
-    found = json.loads(result.stdout)
+    (tmp_path / "records.jsonl").write_text("\n".join(map(json.dumps, records)))
+    found = json.loads(ran(file, "--json").stdout)
     assert (found["deliveries"], found["refused"], found["events"]) == (2, 1, 3)
     assert sum(link["subscribe"] for link in found["links"]) == 2
     assert sum(link["unsubscribe"] for link in found["links"]) == 2
+    assert found["space"] is None
     (tmp_path / "records.jsonl").write_text("no record\n")
     with pytest.raises(RecordError, match=r"records\.jsonl"):
-        list(load(tmp_path / "overlay.toml").workload())
+        list(load(file).workload)
+
+
+# Mistakes.
 
 
 def test_every_mistake_of_a_file_is_told(tmp_path):
-    file = tmp_path / "overlay.toml"
-    file.write_text(
-        'policy = "some"\nindex = "heap"\nlinks = [["a"], ["a", "b"]]\nlink = 3\n'
-        '[workload]\ndistribution = "normal"\nsize = 300\n'
+    file = written(
+        tmp_path,
+        'policy = "some"\nindex = "heap"\nlinks = [["a"], ["a", "b"], ["b", "c"], ["c", "a"]]\n'
+        'link = 3\n[brokers]\nb = "mics gap=-1"\nromee = "none"\nbb = "none"\n'
+        '[space]\nbits = 8\nmost = 2\ndimensions = [{ attribute = "x", low = 3, high = 1 }, '
+        '{ low = "x", axis = "z" }]\n'
+        '[schema]\nx = "number"\n'
+        '[workload]\ndistribution = "normal"\nsize = 300\nsubscriptions = -5\nevnts = 3\n',
     )
     with pytest.raises(SettingsError) as caught:
         load(file)
-    for piece in ("no policy 'some'", "heap", '["a"]', "link: ", "normal", "sizes below 256"):
+    for piece in (
+        "policy: no policy 'some'",
+        "heap",
+        'expected pairs like ["west", "east"], got ["a"]',
+        'links: ["c", "a"] closes a circle',
+        "link: there is no such key; did you mean links?",
+        "[brokers], b: no policy 'mics gap=-1'",
+        "[brokers], romee: no link leads to this broker",
+        "[brokers], bb: no link leads to this broker; did you mean b?",
+        "[space], most: only a space that is chosen has it",
+        "[space], dimension 1: 'x' goes from 3.0 to 1.0",
+        "[space], dimension 2, attribute: missing",
+        "[space], dimension 2, axis: expected one of value, x, y",
+        '[space], dimension 2, low: expected a number, got "x"',
+        "[space], dimension 2, high: expected a number, got null",
+        "[schema]: only records of a file have it",
+        "[workload], distribution: expected one of uniform, zipf",
+        "[workload], subscriptions: expected a whole number of at least 1, got -5",
+        "[workload], evnts: there is no such key; did you mean events?",
+        "[workload]: take 1 to 16 dimensions, and sizes below 256",
+    ):
         assert piece in str(caught.value)
-    for text in ("", "[", "links = 3"):
-        file.write_text(text)
-        with pytest.raises(SettingsError):
-            load(file)
 
 
-def test_brokers_of_the_picture_do_not_lie_upon_one_another():
-    links = [("a", "b"), ("a", "c"), ("c", "d"), ("c", "e"), ("x", "y")]
-    places = layout(Overlay("abcdexy", links))
-    assert len(set(places.values())) == len(places) == 7
-    assert places["c"] == ((places["d"][0] + places["e"][0]) / 2, -1.0)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "links: missing; expected pairs of brokers"),
+        ("[", "is not TOML"),
+        ("links = 3", "links: expected pairs"),
+        ('links = [["a", "a"]]', r'\["a", "a"\] closes a circle'),
+        ('links = [["a", "b"], ["b", "a"]]', r'\["b", "a"\] closes a circle'),
+        ('links = [["a/b", "c"]]', "neither '|' nor '/'"),
+        (LINKS + "[space]\ndimensions = 3", "expected a list of tables, got 3"),
+        (LINKS + "[space]\ndimensions = [3]", "expected a table, got 3"),
+        (LINKS + "[space]\ndimensions = []", "expected at least one dimension"),
+        (LINKS + "[workload]\nburst = 0", "burst: expected a whole number of at least 1"),
+        (LINKS + '[workload]\nrecords = "gone.jsonl"', "records: there is no file .*gone.jsonl"),
+        (LINKS + '[workload]\nrecords = "r"\nevents = 3', "events: only drawn workloads have it"),
+    ],
+)
+def test_a_mistake_of_a_file_says_where_it_is(tmp_path, text, message):
+    with pytest.raises(SettingsError, match=message):
+        load(written(tmp_path, text))
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_before_anything_runs(tmp_path, monkeypatch):
+    for path, message in (("a.gif", "its name ends with"), ("gone/a.png", "there is no folder")):
+        result = ran(EXAMPLE, "--picture", tmp_path / path)
+        assert isinstance(result.exception, SettingsError)
+        assert message in str(result.exception)
+    monkeypatch.setattr("stentor.cli.pictures.find_spec", lambda name: None)
+    result = ran(EXAMPLE, "--picture", tmp_path / "a.png")
+    assert "matplotlib is not installed" in str(result.exception)
+
+
+# Batches.
+
+
+def coming(*records):
+    return [Coming(record, place) for place, record in enumerate(records)]
+
+
+def wish(id, time=None):
+    return Subscribe(Subscription(id, parse("x > 1")), time)
+
+
+def event(id, time=None, until=None):
+    return Publish(Event(id, {"x": 2.0}, until=until), time)
+
+
+def test_plain_events_of_one_time_come_together_and_changes_by_bursts():
+    records = coming(
+        *(wish("a"), wish("b"), Unsubscribe("a"), event("1"), event("2"), wish("c", 5)),
+        *(event("3", 5), event("4"), event("5", 6), event("6", 6, until=9), event("7", 6)),
+    )
+    for changes, first in ((1, [1, 1, 1]), (2, [2, 1]), (3, [3])):
+        pieces = list(bursts(records, changes))
+        assert [one for piece in pieces for one in piece] == records
+        assert [len(piece) for piece in pieces] == [*first, 2, 1, 2, 1, 1, 1]
+
+
+def test_events_that_come_together_lead_to_what_they_lead_to_one_by_one(tmp_path, monkeypatch):
+    file = written(
+        tmp_path,
+        f'policy = "mics gap=16"\n{LINKS}[workload]\nsubscriptions = 60\nevents = 90\nsizes = 8\n',
+    )
+    together = outcome(file)
+    monkeypatch.setattr("stentor.cli.overlay_run.EVENTS", 1)
+    assert outcome(file) == together
+
+
+def test_bursts_change_what_is_told_but_nothing_that_is_delivered(tmp_path):
+    text = LINKS + "[workload]\nsubscriptions = 200\nevents = 50\nsizes = 8\n"
+    links, _, counts = outcome(written(tmp_path, text))
+    burst_links, _, burst_counts = outcome(written(tmp_path, text + "burst = 200\n"))
+    assert burst_counts == counts
+    assert sum(one["publish"] for one in burst_links) == sum(one["publish"] for one in links)
+
+
+# The picture.
+
+
+@pytest.mark.parametrize("count", [2, 8, 11, 50])
+def test_brokers_of_the_picture_do_not_lie_upon_one_another(count):
+    draw = random.Random(count)
+    names = [f"b{number}" for number in range(count)]
+    links = [(names[draw.randrange(place)], names[place]) for place in range(1, count)]
+    places = layout(Overlay(names, links))
+    assert len(places) == count
+    columns = {}
+    for x, y in places.values():
+        columns.setdefault(x, []).append(y)
+    for lines in columns.values():
+        lines.sort()
+        assert all(after - before >= 1 for before, after in pairwise(lines))
+    assert all(abs(places[one][0] - places[other][0]) == 1 for one, other in links)
+
+
+def test_the_broker_on_the_left_is_in_the_middle_of_its_tree():
+    chain = [(str(number), str(number + 1)) for number in range(8)]
+    places = layout(Overlay([str(number) for number in range(9)] + ["x"], chain))
+    assert places["4"] == (0.0, 0.5)
+    assert max(x for x, _ in places.values()) == 4
+    assert places["x"] == (0.0, 2.0)
+
+
+# The benchmark.
 
 
 def test_the_subject_compares_policies_that_deliver_the_same():
@@ -88,12 +286,27 @@ def test_the_subject_compares_policies_that_deliver_the_same():
         *("cubes, uniform", "cubes, zipf")
     ]
     for table in result.tables:
-        assert [row.name for row in table.rows] == ["one engine", "none", "covering"]
-        everything, covering = (row.figures for row in table.rows[1:])
+        assert [row.name for row in table.rows] == ["one engine", *POLICIES]
+        figures = {row.name: row.figures for row in table.rows}
+        everything = figures["none"]
         assert everything["told"] == 300 * 10
-        assert covering["told"] < everything["told"]
-        assert covering["events sent"] == everything["events sent"]
-        assert covering["for nothing"] == everything["for nothing"] == 0
+        assert figures["mics gap=16"]["told"] <= figures["mics"]["told"]
+        assert figures["mics gap=16"]["ranges/broker"] < figures["mics"]["ranges/broker"]
+        for name in POLICIES[1:]:
+            assert figures[name]["told"] < everything["told"]
+            assert figures[name]["entries/broker"] < everything["entries/broker"]
+            assert figures[name]["events wanted"] == everything["events wanted"]
+        assert everything["for nothing"] == figures["covering"]["for nothing"] == 0
+        assert 0 <= figures["mics"]["for nothing"] <= figures["mics gap=16"]["for nothing"]
+        assert {name for chart in table.charts for name in chart.figures} <= {
+            name for row in table.rows for name in row.figures
+        }
+
+
+def test_a_policy_that_delivers_otherwise_is_refused(monkeypatch):
+    monkeypatch.setattr("stentor.bench.brokers._spread", lambda *arguments: [])
+    with pytest.raises(DisagreementError, match="uniform: 11 brokers, none"):
+        bench.run("brokers", BenchOptions(300, 1, progress=lambda message: None))
 
 
 def test_cubes_have_their_sizes_and_stay_in_their_domain():

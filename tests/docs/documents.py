@@ -8,7 +8,7 @@ Kinds of blocks, and what is done with them:
     match        expression | event | perhaps: at [x, y] | true, false or unknown[, score 2]
     match plane  the same, on a plane
     error        expression, or record as JSON | a piece of the message
-    toml         what `stentor stream` runs: it loads
+    toml         what `stentor stream` runs: it loads; with a name, a file for the examples
     json, jsonl  records that are all read; with a name, a file that examples of every page find
     (no kind)    a drawing
 """
@@ -106,7 +106,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 def files() -> dict[str, str]:
     """The content of every file that the documents show, by name."""
-    return {block.name: block.text for block in blocks("json", "jsonl") if block.name}
+    return {block.name: block.text for block in blocks("json", "jsonl", "toml") if block.name}
 
 
 def links() -> list[Link]:

@@ -7,10 +7,18 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Final, NamedTuple
 
-from stentor.bench.result import BenchOptions, BenchResult, Row, Table, Unit, this_machine
+from stentor.bench.result import (
+    BenchOptions,
+    BenchResult,
+    Chart,
+    Row,
+    Table,
+    Unit,
+    this_machine,
+)
 from stentor.errors import SettingsError
 
-__all__ = ["SUBJECTS", "BenchOptions", "BenchResult", "Row", "Table", "Unit", "run"]
+__all__ = ["SUBJECTS", "BenchOptions", "BenchResult", "Chart", "Row", "Table", "Unit", "run"]
 
 
 class Subject(NamedTuple):

@@ -5,33 +5,59 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from stentor.bench.result import BenchOptions, Row, Table, Unit
-from stentor.broker import Overlay
+import numpy as np
+
+from stentor.bench.result import BenchOptions, Chart, Progress, Row, Table, Unit
+from stentor.broker import Delivery, Dimension, Overlay, Space
+from stentor.encoding.columns import Int64
 from stentor.engine import Engine
 from stentor.errors import DisagreementError
 from stentor.language.parser import parse
 from stentor.model import Schema, Subscription
 from stentor.model.record import Record, Subscribe
 from stentor.wire.records import record_from_dict
-from stentor.workloads.cubes import DISTRIBUTIONS, Cubes
+from stentor.workloads.cubes import DISTRIBUTIONS, DOMAIN, Cubes
 
 SIZE: Final = 100_000
 BROKERS: Final = 11
 EVENTS: Final = 1000
-POLICIES: Final = ("none", "covering")
+#: The first tells everything exactly, so that no event travels for nothing.
+POLICIES: Final = ("none", "covering", "mics", "mics gap=16")
+ONE_ENGINE: Final = "one engine"
 #: Records that come to each broker before the links carry anything.
-CHUNK: Final = 500
+CHUNK: Final = 100
 #: Sizes of a subscription: 4, 8, … on domains of 256.
 WIDTHS: Final = 8
+#: Of the space: a cell for each value, but for the last two, which share one.
+BITS: Final = 8
+#: What a picture shows.
+CHARTS: Final = (
+    Chart("What links were told of subscriptions", "messages", ("told",)),
+    Chart("Tables of a broker, on average", "entries", ("entries/broker",)),
+    Chart("Tables of a broker, on average", "merged ranges", ("ranges/broker",)),
+    Chart("Events on all links", "messages", ("events wanted", "for nothing")),
+)
+
+
+class _Workload(NamedTuple):
+    """Subscriptions and events, drawn once for all rows, in a space that fits them."""
+
+    schema: Schema
+    space: Space
+    wishes: list[Record]
+    events: list[Record]
 
 
 class _Done(NamedTuple):
     """What a run took and what it led to."""
 
     seconds: float  # of all subscriptions
-    deliveries: int
+    event_seconds: float
+    deliveries: Int64  # sorted: a number for each
+    sent: int  # events, on all links
     figures: dict[str, float]
 
 
@@ -42,77 +68,118 @@ def tables(options: BenchOptions) -> tuple[Table, ...]:
 
 def _table(distribution: str, options: BenchOptions) -> Table:
     size = options.size or SIZE
-    count = min(size, EVENTS)
-    recipe = Cubes(options.seed, distribution, sizes=WIDTHS)
-    schema = recipe.schema
-    wishes: list[Record] = [
-        Subscribe(Subscription(f"s{number}", parse(text, schema=schema)))
-        for number, text in enumerate(recipe.texts(size))
-    ]
-    events = [record_from_dict({"op": "publish", **one}, schema) for one in recipe.events(count)]
+    workload = _drawn(Cubes(options.seed, distribution, sizes=WIDTHS), size, min(size, EVENTS))
     options.progress(f"{distribution}: one engine")
-    done = {"one engine": _one_engine(wishes, events, schema)}
+    done = {ONE_ENGINE: _one_engine(workload)}
     for policy in POLICIES:
-        options.progress(f"{distribution}: {BROKERS} brokers, {policy}")
-        done[policy] = _overlay(wishes, events, schema, policy, options.seed)
-    if len({one.deliveries for one in done.values()}) > 1:
-        told = ", ".join(f"{name}: {one.deliveries:,}" for name, one in done.items())
-        raise DisagreementError(f"the deliveries differ: {told}")
-    rows = tuple(Row(name, (one.seconds / size,), one.figures) for name, one in done.items())
+        title = f"{distribution}: {BROKERS} brokers, {policy}"
+        done[policy] = _overlay(workload, policy, options.seed, options.progress, title)
+        if not np.array_equal(done[policy].deliveries, done[ONE_ENGINE].deliveries):
+            raise DisagreementError(
+                f"{title}: its deliveries are not those of one engine; this is a defect: please "
+                "report it with the workload's seed"
+            )
+    needed = done[POLICIES[0]].sent
     facts = {
         "workload": f"cubes, {distribution}",
         "brokers": BROKERS,
         "subscriptions": size,
-        "events": count,
-        "deliveries": done["one engine"].deliveries,
+        "events": len(workload.events),
+        "deliveries": len(done[ONE_ENGINE].deliveries),
         "seed": options.seed,
         "runs": 1,
     }
-    title = f"{BROKERS} brokers, {distribution}: messages on all links together"
-    return Table(title, facts, "subscr.", Unit.MICROSECONDS, rows, compared=False)
+    return Table(
+        f"{BROKERS} brokers, {size:,} subscriptions, {distribution}",
+        facts,
+        "subscr.",
+        Unit.MICROSECONDS,
+        tuple(_row(name, one, workload, needed) for name, one in done.items()),
+        compared=False,
+        charts=CHARTS,
+    )
 
 
-def _one_engine(wishes: list[Record], events: list[Record], schema: Schema) -> _Done:
-    engine = Engine(schema=schema, clock=None)
+def _drawn(recipe: Cubes, size: int, events: int) -> _Workload:
+    schema = recipe.schema
+    wishes: list[Record] = [
+        Subscribe(Subscription(str(number), parse(text, schema=schema)))
+        for number, text in enumerate(recipe.texts(size))
+    ]
+    published: list[Record] = [
+        record_from_dict({"op": "publish", **one, "id": str(number)}, schema)
+        for number, one in enumerate(recipe.events(events))
+    ]
+    dimensions = (Dimension(name, 0, DOMAIN - 1) for name in recipe.names)
+    return _Workload(schema, Space(tuple(dimensions), BITS), wishes, published)
+
+
+def _row(name: str, done: _Done, workload: _Workload, needed: int) -> Row:
+    """The row of a run; *needed* events, on all links, would have been enough."""
+    figures = {"µs/event": 1e6 * done.event_seconds / len(workload.events), **done.figures}
+    if name != ONE_ENGINE:
+        figures |= {"events wanted": needed, "for nothing": done.sent - needed}
+    return Row(name, (done.seconds / len(workload.wishes),), figures)
+
+
+def _one_engine(workload: _Workload) -> _Done:
+    engine = Engine(schema=workload.schema, clock=None)
     start = time.perf_counter()
-    engine.step(wishes)
-    seconds = time.perf_counter() - start
-    return _Done(seconds, len(engine.step(events).matches), {})
+    engine.step(workload.wishes)
+    middle = time.perf_counter()
+    found = engine.step(workload.events).matches
+    stop = time.perf_counter()
+    pairs = zip(found["subscription"].to_pylist(), found["event"].to_pylist(), strict=True)
+    return _Done(middle - start, stop - middle, _numbered(pairs, len(workload.events)), 0, {})
 
 
-def _overlay(
-    wishes: list[Record], events: list[Record], schema: Schema, policy: str, seed: int
-) -> _Done:
+def _numbered(pairs: Iterable[tuple[str, str]], events: int) -> Int64:
+    """A number for each pair of a subscription and one of so many *events*, sorted."""
+    numbers = (int(subscription) * events + int(event) for subscription, event in pairs)
+    return np.sort(np.fromiter(numbers, np.int64))
+
+
+def _overlay(workload: _Workload, policy: str, seed: int, progress: Progress, title: str) -> _Done:
     names = [f"b{number}" for number in range(BROKERS)]
     draw = random.Random(seed)
     links = [(names[draw.randrange(place)], names[place]) for place in range(1, BROKERS)]
-    overlay = Overlay(names, links, policy=policy, schema=schema)
+    overlay = Overlay(names, links, policy=policy, schema=workload.schema, space=workload.space)
     overlay.run()
     overlay.carried.clear()
     start = time.perf_counter()
-    _spread(overlay, wishes)
-    seconds = time.perf_counter() - start
-    deliveries = _spread(overlay, events)
+    _spread(overlay, workload.wishes, progress, f"{title}, subscriptions")
+    middle = time.perf_counter()
+    deliveries = _spread(overlay, workload.events, progress, f"{title}, events")
+    stop = time.perf_counter()
     carried: Counter[str] = Counter()
     for one, count in overlay.carried.items():
         carried[one.kind] += count
-    entries = [broker.stats()["table entries"] for broker in overlay.brokers.values()]
-    figures = {
-        "told": carried["subscribe"],
-        "told/subscr.": carried["subscribe"] / len(wishes),
-        "entries/broker": sum(entries) / BROKERS,
-        "events sent": carried["publish"],
-        "for nothing": overlay.unwanted,
-    }
-    return _Done(seconds, deliveries, figures)
+    sent = carried.pop("publish", 0)
+    figures = {"told": carried.total(), "entries/broker": _mean(overlay, "table entries")}
+    if ranges := _mean(overlay, "ranges"):
+        figures["ranges/broker"] = ranges
+    pairs = ((one.subscription, one.event) for one in deliveries)
+    numbered = _numbered(pairs, len(workload.events))
+    return _Done(middle - start, stop - middle, numbered, sent, figures)
 
 
-def _spread(overlay: Overlay, records: list[Record]) -> int:
-    """Let *records* come to all brokers in turn; the number of deliveries."""
-    deliveries = 0
+def _mean(overlay: Overlay, figure: str) -> float:
+    """The mean of a *figure* over all brokers."""
+    return sum(broker.stats()[figure] for broker in overlay.brokers.values()) / BROKERS
+
+
+def _spread(
+    overlay: Overlay, records: list[Record], progress: Progress, title: str
+) -> list[Delivery]:
+    """Let *records* come to all brokers in turn; the deliveries."""
+    deliveries: list[Delivery] = []
+    told = -1
     for first in range(0, len(records), CHUNK * BROKERS):
+        if 5 * first // len(records) > told:  # at each fifth
+            told = 5 * first // len(records)
+            progress(f"{title}: {first:,} of {len(records):,}")
         chunk = records[first : first + CHUNK * BROKERS]
         for place, name in enumerate(overlay.brokers):
             overlay.send(name, chunk[place::BROKERS])
-        deliveries += len(overlay.run())
+        deliveries += overlay.run()
     return deliveries

@@ -60,6 +60,15 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Chart:
+    """Figures of a table that a picture shows: a bar for each row, made of one or several parts."""
+
+    title: str
+    unit: str
+    figures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Ways to do the same work, compared with the first of them."""
 
@@ -69,6 +78,7 @@ class Table:
     unit: Unit
     rows: tuple[Row, ...]
     compared: bool = True
+    charts: tuple[Chart, ...] = ()  # what a picture shows; none: the medians
 
     def ratio(self, row: Row) -> float:
         """How many times as fast as the first row *row* is, by medians."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,9 @@ from rich.console import Console
 
 from stentor.bench import SUBJECTS, BenchOptions, run
 from stentor.bench.report import show
+from stentor.bench.result import to_stderr
+from stentor.cli.bench_picture import draw
+from stentor.cli.pictures import check_drawing
 
 
 def command(
@@ -22,15 +26,23 @@ def command(
     ] = None,
     repetitions: Annotated[int, typer.Option(min=1, help="How many rounds.")] = 5,
     seed: Annotated[int, typer.Option(help="Of the generated workload.")] = 1,
+    picture: Annotated[
+        Path | None, typer.Option(help="Where to draw the tables: `.png`, `.svg` or `.pdf`.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Give the result as JSON.")] = False,
 ) -> None:
     """Measure a subject and print a ratio table: medians of interleaved rounds, with their spread.
 
     stentor bench scan --size 1000000
     """
+    if picture is not None:
+        check_drawing(picture)
     result = run(subject, BenchOptions(size, repetitions, seed))
     if as_json:
         print(json.dumps(result.to_dict()))
     else:
         # Where nobody looks, the width is not known, and 80 columns would cut the figures off.
         show(result, Console(highlight=False, width=None if sys.stdout.isatty() else 120))
+    if picture is not None:
+        draw(result, picture)
+        to_stderr(f"the picture: {picture}")

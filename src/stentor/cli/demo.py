@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from stentor.cli.demo_map import check_picture, draw
+from stentor.cli.demo_map import draw
 from stentor.cli.demo_story import Story, show
+from stentor.cli.pictures import check_picture
 
 if TYPE_CHECKING:
     from stentor.cli.stream import Watcher

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Console
 
 from stentor.cli.demo_story import Place, Story
-from stentor.errors import SettingsError
-
-#: What the map may be.
-PICTURES: Final = (".png", ".svg", ".pdf")
-
-
-def check_picture(path: Path) -> None:
-    """A SettingsError where *path* is not the name of a picture."""
-    if path.suffix not in PICTURES:
-        raise SettingsError(f"--picture is {path}; its name ends with {' or '.join(PICTURES)}")
+from stentor.cli.pictures import NO_MATPLOTLIB, pyplot
 
 
 def draw(screen: Console, story: Story, path: Path) -> None:
     """Draw people, and offers as large as many people were told of them."""
     try:
-        import matplotlib as mpl
+        plt = pyplot()
     except ModuleNotFoundError:
-        screen.print("\nNo picture: matplotlib is not installed (pip install 'stentor[pictures]')")
+        screen.print(f"\nNo picture: {NO_MATPLOTLIB}")
         return
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.collections import PathCollection
 
     figure, axes = plt.subplots(figsize=(9, 8), layout="constrained")

@@ -1,64 +1,44 @@
-"""The description of an overlay: brokers, links, policies and a workload, in TOML."""
+"""The description of an overlay: brokers, links, policies, a space and a workload, in TOML."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from stentor.broker import Overlay, policy_of
-from stentor.errors import RecordError, SettingsError, StentorError
+from stentor.cli.overlay_space import SpaceOf, read_space
+from stentor.cli.overlay_workload import Workload, read_workload
+from stentor.errors import SettingsError, StentorError
 from stentor.index.catalog import index_class
-from stentor.model import Schema
-from stentor.model.record import Record
-from stentor.pipeline.config.sections import Section, shown
-from stentor.wire.files import open_records
-from stentor.wire.formats import ReadSettings
-from stentor.wire.records import record_from_dict
-from stentor.wire.rejected import Rejected
-from stentor.workloads.cubes import DISTRIBUTIONS, Cubes
+from stentor.pipeline.config.sections import Section, nearest, shown
 
-_DEFAULTS: Final = {"subscriptions": 1000, "events": 1000, "dimensions": 2, "size": 4, "sizes": 1}
+Links = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Described:
     """What a file says."""
 
-    links: tuple[tuple[str, str], ...]
+    links: Links
     policies: dict[str, str]  # by broker
     index: str
-    schema: Schema
-    seed: int
-    records: Path | None
-    cubes: Cubes
-    subscriptions: int
-    events: int
+    space: SpaceOf
+    workload: Workload
 
     def overlay(self) -> Overlay:
-        """The overlay, with nothing in it."""
+        """The overlay, with nothing in it; its space is made where a broker needs one."""
+        is_ranged = any(policy.split()[0] == "mics" for policy in self.policies.values())
         return Overlay(
-            self.policies, self.links, policy=self.policies, index=self.index, schema=self.schema
+            self.policies,
+            self.links,
+            policy=self.policies,
+            index=self.index,
+            schema=self.workload.schema,
+            space=self.space.made(self.workload) if is_ranged else None,
         )
-
-    def workload(self) -> Iterator[Record]:
-        """The records of the file, or drawn ones: first all subscriptions, then all events."""
-        if self.records is not None:
-            for chunk in open_records(
-                self.records, self.schema, ReadSettings(default_op="publish")
-            ):
-                for one in chunk.records:
-                    if isinstance(one, Rejected):
-                        raise RecordError(f"{self.records}: {one.reason}")
-                    yield one
-            return
-        for number, text in enumerate(self.cubes.texts(self.subscriptions)):
-            raw = {"op": "subscribe", "id": f"s{number}", "expression": text}
-            yield record_from_dict(raw, self.schema)
-        for event in self.cubes.events(self.events):
-            yield record_from_dict({"op": "publish", **event}, self.schema)
 
 
 def load(path: Path) -> Described:
@@ -68,66 +48,71 @@ def load(path: Path) -> Described:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path} is not TOML: {error}") from None
     mistakes: list[str] = []
-    described = _read(Section("", raw, mistakes), path.parent, mistakes)
+    described = _read(Section("", raw, mistakes), path.parent)
     if mistakes:
         raise SettingsError(f"{path}:\n" + "\n".join(f"  {one}" for one in mistakes))
     return described
 
 
-def _read(file: Section, folder: Path, mistakes: list[str]) -> Described:
+def _read(file: Section, folder: Path) -> Described:
     links = _links(file)
-    own = file.inner("brokers", "[brokers]").pairs()
     policy, index = file.text("policy") or "covering", file.text("index") or "auto"
-    names = dict.fromkeys([*(name for link in links for name in link), *own])
-    policies = {name: str(own.get(name, policy)) for name in names}
-    for name in dict.fromkeys(policies.values()):
-        _tried(file, "policy", lambda name=name: policy_of(name))
-    _tried(file, "index", lambda: index_class(index))
-    if not names:
-        file.wrong("links", 'missing; expected pairs of brokers, like [["west", "east"]]')
+    policies = _policies(file, links, policy)
+    _tried(file, "index", index_class, index)
     kinds = file.inner("schema", "[schema]").pairs()
-    section = file.inner("workload", "[workload]")
-    counts = {name: section.count(name) or most for name, most in _DEFAULTS.items()}
-    seed = section.count("seed") or 1
-    records = section.text("records")
-    kind = section.one_of("distribution", DISTRIBUTIONS) or "uniform"
-    section.close()
+    space = read_space(file.inner("space", "[space]"))
+    workload = read_workload(file.inner("workload", "[workload]"), folder, kinds)
+    if kinds and workload.path is None:
+        file.wrong("[schema]", "only records of a file have it, and no `records` are given")
     file.close()
-    try:
-        cubes = Cubes(seed, kind, counts["dimensions"], counts["size"], counts["sizes"])
-        given = Schema.declare(kinds) if kinds else Schema()
-        schema = cubes.schema if records is None else given
-    except StentorError as error:
-        mistakes.append(str(error))
-        cubes, schema = Cubes(), Schema()
-    file_of_records = None if records is None else folder / records
-    return Described(
-        links,
-        policies,
-        index,
-        schema,
-        seed,
-        file_of_records,
-        cubes,
-        counts["subscriptions"],
-        counts["events"],
-    )
+    return Described(links, policies, index, space, workload)
 
 
-def _links(file: Section) -> tuple[tuple[str, str], ...]:
+def _links(file: Section) -> Links:
+    """The links, each of which joins two brokers that nothing has joined yet."""
     value: Any = file.any("links")
-    found = []
-    for link in value if isinstance(value, list) else ():
+    if not isinstance(value, list) or not value:
+        file.needs("links", None, 'pairs of brokers, like [["west", "east"]]')
+        if value is not None:
+            file.wrong("links", f'expected pairs like [["west", "east"]], got {shown(value)}')
+        return ()
+    found: list[tuple[str, str]] = []
+    tree: dict[str, str] = {}  # of each broker one that stands for all that it is joined with
+    for link in value:
         match link:
             case [str(one), str(other)]:
+                first, second = tree.get(one, one), tree.get(other, other)
+                if first == second:
+                    file.wrong("links", f"{shown(link)} closes a circle; expected a tree")
+                    continue
+                tree |= {one: first, other: second}
+                tree |= {name: first for name, of in tree.items() if of == second}
                 found.append((one, other))
             case _:
                 file.wrong("links", f'expected pairs like ["west", "east"], got {shown(link)}')
+    for name in tree:
+        if not name or "|" in name or "/" in name:
+            file.wrong("links", f"a broker's name has neither '|' nor '/', got {shown(name)}")
     return tuple(found)
 
 
-def _tried(file: Section, key: str, make: Any) -> None:
+def _policies(file: Section, links: Links, policy: str) -> dict[str, str]:
+    """The policy of each broker that a link names."""
+    policies = dict.fromkeys((name for link in links for name in link), policy)
+    section = file.inner("brokers", "[brokers]")
+    for name, own in section.pairs().items():
+        if name in policies:
+            policies[name] = str(own)
+        elif links:
+            section.wrong(name, "no link leads to this broker" + nearest(name, policies))
+        _tried(section, name, policy_of, str(own))
+    _tried(file, "policy", policy_of, policy)
+    return policies
+
+
+def _tried(section: Section, key: str, make: Callable[[str], object], name: str) -> None:
+    """Keep what *make* finds wrong with *name*, which *key* says."""
     try:
-        make()
+        make(name)
     except StentorError as error:
-        file.wrong(key, str(error))
+        section.wrong(key, str(error))

@@ -19,8 +19,10 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
+from stentor._jit import kernel, kernel_part
 from stentor.encoding.columns import Float64, UInt8, UInt64
 from stentor.encoding.hilbert import HilbertCurve, Ranges
+from stentor.encoding.readonly import read_only
 from stentor.errors import SettingsError
 
 #: Finer cells than this cannot be told apart in double precision, or take gigabytes of edges.
@@ -52,8 +54,11 @@ class Partition:
         most = MOST_VARIABLE_BITS if self.edges else MOST_EQUAL_BITS
         if not 2 <= self.bits <= most:
             raise SettingsError(f"cells of {self.bits} bits; expected 2 to {most}")
-        if not (self.low < self.high).all():
-            raise SettingsError("a dimension's domain is empty; expected low < high")
+        if not (np.isfinite([self.low, self.high]).all() and (self.low < self.high).all()):
+            raise SettingsError(
+                "a dimension's domain is empty or endless; expected low < high, both finite: what "
+                "lies beyond is in the first or the last cell"
+            )
 
     @classmethod
     def equal(cls, low: npt.ArrayLike, high: npt.ArrayLike, bits: int) -> Self:
@@ -126,11 +131,9 @@ def estimated_ranges(low: UInt64, high: UInt64, last: int) -> Float64:
 
     Sides at an end of the space break no range, so they are not counted.
     """
-    extents = high.astype(np.float64) - low + 1.0
-    inner = ((low > 0).astype(np.float64) + (high < last)) / 2.0
-    product = np.prod(extents, axis=1, keepdims=True)
-    estimated: Float64 = (inner * product / extents).sum(axis=1) / low.shape[1]
-    return np.maximum(1.0, estimated)
+    estimated = np.empty(len(low))
+    _estimate(*_flat(low, high), low.shape[1], np.uint64(last), estimated)
+    return estimated
 
 
 def coarsened(low: UInt64, high: UInt64, curve: HilbertCurve, most: float) -> tuple[UInt64, UInt64]:
@@ -139,12 +142,49 @@ def coarsened(low: UInt64, high: UInt64, curve: HilbertCurve, most: float) -> tu
     As Equation 3 estimates it; each box by itself, the cells doubled until that holds.
     """
     low, high = low.copy(), high.copy()
-    for level in range(1, curve.bits + 1):
-        side = np.uint64(level - 1)
-        large = estimated_ranges(low >> side, high >> side, curve.last >> level - 1) > most
-        if not large.any():
-            break
-        below = np.uint64((1 << level) - 1)
-        low[large] &= ~below
-        high[large] |= below
+    _coarsen(low.reshape(-1), high.reshape(-1), low.shape[1], curve.bits, float(most))
     return low, high
+
+
+def _flat(low: UInt64, high: UInt64) -> tuple[UInt64, UInt64]:
+    return read_only(low.reshape(-1)), read_only(high.reshape(-1))
+
+
+@kernel
+def _estimate(low: UInt64, high: UInt64, dimensions: int, last: np.uint64, found: Float64) -> None:
+    """Fill *found* for each box."""
+    for box in range(len(found)):
+        corner = low[box * dimensions : (box + 1) * dimensions]
+        found[box] = _estimated(corner, high[box * dimensions :], np.uint64(0), last)
+
+
+@kernel
+def _coarsen(low: UInt64, high: UInt64, dimensions: int, bits: int, most: float) -> None:
+    """Let each box be made of cells twice as large until *most* ranges suffice."""
+    for box in range(len(low) // dimensions):
+        corner = low[box * dimensions : (box + 1) * dimensions]
+        far = high[box * dimensions : (box + 1) * dimensions]
+        for level in range(bits):
+            side = np.uint64(level)
+            last = np.uint64((1 << (bits - level)) - 1)
+            if _estimated(corner, far, side, last) <= most:
+                break
+            below = np.uint64((2 << level) - 1)
+            for dimension in range(dimensions):
+                corner[dimension] &= ~below
+                far[dimension] |= below
+
+
+@kernel_part
+def _estimated(low: UInt64, high: UInt64, side: np.uint64, last: np.uint64) -> float:
+    """About how many ranges a box has, where its coordinates are taken without *side* bits."""
+    surface = 0.0
+    for outer in range(len(low)):
+        near, far = low[outer] >> side, high[outer] >> side
+        face = 0.5 * (near > np.uint64(0)) + 0.5 * (far < last)
+        for inner in range(len(low)):
+            if inner != outer:
+                extent = (high[inner] >> side) - (low[inner] >> side) + np.uint64(1)
+                face *= float(extent)
+        surface += face
+    return max(1.0, surface / len(low))

@@ -21,6 +21,7 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     empty,
     event_count,
+    subscription_count,
 )
 from stentor.encoding.ragged import concatenate, take
 from stentor.encoding.readonly import read_only
@@ -74,8 +75,9 @@ def run(state: State, arriving: Arriving, *, top: Best | None = None, threads: i
         changes = _moved(state, plan.changes)
         return _finished(state, plan, Outcome([], NO_PAIRS, changes, plan.errors, []))
     versions = version_columns(state, plan, arriving)
-    asked = to_match_back(state, plan.changes, versions)
     events = _timed_events(plan, arriving)
+    is_live = bool(state.index.live.live_count) or bool((events.until != NEVER).any())
+    asked = to_match_back(state, plan.changes if is_live else [], versions)
     if plan.published:
         pairs = _matched_while_changing(state, plan, versions, arriving.texts, events, top, threads)
     else:
@@ -274,8 +276,10 @@ def _file(
     """Insert the versions *filed* into the index."""
     if not filed:
         return
+    columns = [version.column for version in filed]
+    is_all = columns == list(range(subscription_count(versions)))  # the rule, and a copy less
     rows = state.insert(
-        take(versions, np.array([version.column for version in filed], np.int64)),
+        versions if is_all else take(versions, np.array(columns, np.int64)),
         [version.id for version in filed],
         [text_of(state, version, texts) for version in filed],
         np.array([version.since for version in filed], np.int64),

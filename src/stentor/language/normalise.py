@@ -6,12 +6,13 @@ tree ─push_inward─▶ literals under All/Some ─expand─▶ alternatives �
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from stentor.errors import LimitError
 from stentor.language.absorb import without_absorbed
 from stentor.language.conditions import Condition
 from stentor.language.evaluate import alternatives
-from stentor.language.limits import DEFAULT_LIMITS, Limits, tree_depth
+from stentor.language.limits import ANY_SIZE, DEFAULT_LIMITS, Limits, tree_depth
 from stentor.language.negation import All, Literal, Positive, push_inward
 from stentor.language.simplify import Known, simplify
 from stentor.language.uses import predicates_of
@@ -32,20 +33,49 @@ class NormalForm:
         return not self.alternatives
 
 
+class _Recent(NamedTuple):
+    """A tree, the limits that it was within, and its form."""
+
+    expression: Expression
+    limits: Limits
+    form: NormalForm
+
+
+#: Small trees are remembered: the same one goes to an engine and to policies, broker by broker.
+MOST_RECENT: Final = 2048
+#: Predicates, and hundreds of values, of a tree that is small.
+SMALL: Final = 8
+#: By identity; each tree is held here, so that no other gets its id.
+_recent: dict[int, _Recent] = {}
+
+
 def normalise(expression: Expression, limits: Limits = DEFAULT_LIMITS) -> NormalForm:
     """The normal form of *expression*; a LimitError where it would grow too large.
 
-    Cost: the number of alternatives times their length, both bounded by *limits* beforehand.
+    Cost: the number of alternatives times their length, both bounded by *limits* beforehand; a
+    look-up for a small tree that came lately.
     """
+    recent = _recent.get(id(expression))
+    if recent is not None and limits in (recent.limits, ANY_SIZE):
+        return recent.form
     check_size(expression, limits)
     positive = push_inward(expression)
-    _brake(positive, limits)
+    size = _brake(positive, limits)
     known: Known = {}
     simplified = [simplify(alternative, known) for alternative in alternatives(positive)]
     possible = tuple(conditions for conditions in simplified if conditions is not None)
     if len(possible) > 1:
         possible = without_absorbed(tuple(dict.fromkeys(possible)))
-    return NormalForm(possible)
+    form = NormalForm(possible)
+    if size <= SMALL:
+        _remember(_Recent(expression, limits, form))
+    return form
+
+
+def _remember(recent: _Recent) -> None:
+    if len(_recent) >= MOST_RECENT:
+        _recent.clear()
+    _recent[id(recent.expression)] = recent
 
 
 def check_size(expression: Expression, limits: Limits) -> None:
@@ -70,8 +100,8 @@ def _check(what: str, found: int, limit: int) -> None:
         raise LimitError(f"the expression has {found:,} {what}; the limit is {limit:,}")
 
 
-def _brake(positive: Positive, limits: Limits) -> None:
-    """Refuse what would multiply out too far, before anything is multiplied."""
+def _brake(positive: Positive, limits: Limits) -> int:
+    """Refuse what would multiply out too far, before anything is multiplied; how far it would."""
     count, size = _expanded_size(positive)
     if count > limits.alternatives:
         raise LimitError(
@@ -85,6 +115,7 @@ def _brake(positive: Positive, limits: Limits) -> None:
             f"the limit is {limits.expanded_predicates:,}",
             hint="split it into several subscriptions",
         )
+    return size
 
 
 def _rounded(count: int) -> str:

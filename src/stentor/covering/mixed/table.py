@@ -196,6 +196,10 @@ class MixedTable:
 
     def _make_walk(self, columns: SubscriptionColumns, extras: int = 0) -> None:
         """Room for the tokens of the largest alternative of *columns*, and so many extras."""
+        if 3 * len(columns.kind) + 2 * len(columns.string_hash) + extras < len(
+            self.index.walk.node
+        ):
+            return  # all of them together have room: the usual case for a few rows
         lengths = (columns.operand_stop - columns.operand_start).astype(np.int64)
         has_strings = np.isin(columns.kind & KIND_MASK, (ONE_OF, TERMS))
         tokens = np.concatenate(([0], np.cumsum(3 + 2 * lengths * has_strings)))
@@ -205,7 +209,7 @@ class MixedTable:
 
     def _note_words(self, columns: SubscriptionColumns, first_alternative: int) -> None:
         """Note which attributes are searched for words: strings on them offer words too."""
-        codes = np.unique(columns.attribute[columns.kind & KIND_MASK == TERMS])
+        codes = columns.attribute[columns.kind & KIND_MASK == TERMS]
         if not self._has_words[codes].all():
             self._has_words[codes] = 1
             self._settle_odd(0, first_alternative)

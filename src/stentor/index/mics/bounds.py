@@ -39,6 +39,11 @@ class Bounds(NamedTuple):
     high: Float64  # (items, dimensions)
     need: UInt8  # (items, dimensions) ANYTHING, NEEDED or UNWANTED
 
+    def first(self, dimensions: int) -> Bounds:
+        """Those of the first *dimensions* alone."""
+        low, high, need = self
+        return Bounds(low[:, :dimensions], high[:, :dimensions], need[:, :dimensions])
+
 
 def bounds_of_alternatives(
     columns: SubscriptionColumns, alternatives: Int64, dimensions: Dimensions

@@ -13,6 +13,7 @@ from stentor.index.mics.ordered import (
     BLOCK,
     FREE_BLOCK,
     FREED,
+    NEVER,
     NOWHERE,
     ORDERED,
     RANGES,
@@ -41,6 +42,7 @@ def check_store(store: RangeStore) -> None:
     filled = (entries.low[entry] - low) + (high - entries.high[entry])
     assert (filled <= np.uint64(2) * store.gap).all()
     low, high, entry = listed(store.passive)
+    assert (entry[:-1] < entry[1:])[low[:-1] == low[1:]].all()
     assert np.array_equal(low, entries.low[entry])
     assert np.array_equal(high, entries.high[entry])
     union = listed(store.union)[:2]
@@ -70,6 +72,9 @@ def listed(ordered: Ordered) -> tuple[UInt64, UInt64, Int64]:
         ]
     )
     assert len(slots) == used[RANGES]
+    assert np.array_equal(ordered.first[: used[ORDERED]], ordered.low[blocks * BLOCK])
+    assert (ordered.first[used[ORDERED] :] == NEVER).all()
+    assert np.count_nonzero(np.delete(ordered.low, slots) != NEVER) == 0
     for block in blocks:
         assert 0 < ordered.filled[block] <= BLOCK
         part = ordered.high[block * BLOCK : block * BLOCK + ordered.filled[block]]

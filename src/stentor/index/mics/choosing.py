@@ -66,13 +66,28 @@ def choose_dimensions(
 
     So many that the boxes, made of cells so large that their ranges remain few, are smallest.
     """
-    sample = alternatives[:: max(1, len(alternatives) // SAMPLE)]
+    found = selective_dimensions(columns, alternatives, history)
+    return smallest_boxes(columns, alternatives, found, settings)
+
+
+def selective_dimensions(
+    columns: SubscriptionColumns, alternatives: Int64, history: EventColumns | None
+) -> list[Candidate]:
+    """Whatever is worth a dimension for *alternatives*, the most selective first; by a sample."""
+    sample = _sample(alternatives)
     predicates, _ = children(columns.predicate_start, sample)
     found = [_candidate(use, len(sample), history) for use in _uses(columns, predicates)]
     found = [one for one in found if one.selectivity >= LEAST_USE]
-    found.sort(key=lambda one: (-one.selectivity, one.attribute, one.axis))
+    return sorted(found, key=lambda one: (-one.selectivity, one.attribute, one.axis))
+
+
+def smallest_boxes(
+    columns: SubscriptionColumns, alternatives: Int64, found: list[Candidate], settings: Settings
+) -> list[Candidate]:
+    """So many of the first of *found* that the boxes of *alternatives* are smallest."""
+    sample = _sample(alternatives)[:FEWER]
     volumes = [
-        _mean_volume(columns, sample[:FEWER], found[:kept], settings)
+        _mean_volume(columns, sample, found[:kept], settings)
         for kept in range(1, min(len(found), settings.dimensions) + 1)
     ]
     return found[: int(np.argmin(volumes)) + 1] if found else []
@@ -99,6 +114,10 @@ def dimensions_of(candidates: list[Candidate]) -> Dimensions:
             axis=np.array([one.axis for one in candidates], np.uint8),
         )
     )
+
+
+def _sample(alternatives: Int64) -> Int64:
+    return np.ascontiguousarray(alternatives[:: max(1, len(alternatives) // SAMPLE)])
 
 
 def _mean_volume(

@@ -1,6 +1,7 @@
 """Ranges in the order of their low ends, in blocks: what the paper keeps in a B+-tree.
 
     order   ─▶ 4        0        7              block numbers, ascending by their first low end
+    first   ─▶ 12       96       310            those low ends
     block      ├ low │ high │ entry ┤ …         up to BLOCK ranges each, `filled` of them used
     highest    the greatest high end of each    whoever looks for a number passes over a block below
 
@@ -19,6 +20,9 @@ from stentor.encoding.columns import Int64, UInt64
 
 #: Ranges of a block.
 BLOCK: Final = 64
+ONE: Final = np.uint64(1)
+#: What stands where no range begins.
+NEVER: Final = np.uint64(2**64 - 1)
 #: The position of no range.
 NOWHERE: Final = -1
 # What `used` counts: blocks in order, blocks that were ever used, the first free one, free ones.
@@ -34,18 +38,20 @@ class Ordered(NamedTuple):
     filled: Int64  # (blocks,) ranges of each; of a free block: the next free one
     highest: UInt64  # (blocks,)
     order: Int64  # (blocks,)
+    first: UInt64  # (blocks, rounded up to BLOCK) in that order: where each begins
     used: Int64  # (5,)
 
 
 def new_ordered(blocks: int = 4) -> Ordered:
     """No ranges, and room for a few."""
     return Ordered(
-        low=np.zeros(blocks * BLOCK, np.uint64),
+        low=np.full(blocks * BLOCK, NEVER),
         high=np.zeros(blocks * BLOCK, np.uint64),
         entry=np.zeros(blocks * BLOCK, np.int64),
         filled=np.zeros(blocks, np.int64),
         highest=np.zeros(blocks, np.uint64),
         order=np.zeros(blocks, np.int64),
+        first=np.full(-(-blocks // BLOCK) * BLOCK, NEVER),
         used=np.array([0, 0, NOWHERE, 0, 0]),
     )
 
@@ -82,31 +88,40 @@ def after(ordered: Ordered, position: int) -> int:
     return (place + 1) * BLOCK if place + 1 < ordered.used[ORDERED] else NOWHERE
 
 
-@kernel_part
+@kernel_inline
 def predecessor(ordered: Ordered, low: np.uint64) -> int:
     """The position of the last range that begins at *low* or before, or NOWHERE.
 
     Cost: O(log ranges).
     """
-    start, stop = 0, ordered.used[ORDERED]
-    while start < stop:  # the first block that begins after low
+    start, stop = 0, (ordered.used[ORDERED] + BLOCK - 1) // BLOCK
+    while start < stop:  # the first BLOCK blocks that all begin after low
         middle = (start + stop) >> 1
-        if ordered.low[ordered.order[middle] * BLOCK] <= low:
+        if ordered.first[middle * BLOCK] <= low:
             start = middle + 1
         else:
             stop = middle
     if start == 0:
         return NOWHERE
-    block = ordered.order[start - 1]
-    lows = ordered.low[block * BLOCK : (block + 1) * BLOCK]
-    first, last = 0, ordered.filled[block]
-    while first < last:
-        middle = (first + last) >> 1
-        if lows[middle] <= low:
-            first = middle + 1
-        else:
-            last = middle
-    return int((start - 1) * BLOCK + first - 1)
+    start = (start - 1) * BLOCK
+    place = start + _count_to(ordered.first[start : start + BLOCK], low) - 1
+    place = min(place, ordered.used[ORDERED] - 1)
+    block = ordered.order[place]
+    count = _count_to(ordered.low[block * BLOCK : (block + 1) * BLOCK], low)
+    return int(place * BLOCK + min(count, ordered.filled[block]) - 1)
+
+
+@kernel_inline
+def _count_to(ascending: UInt64, most: np.uint64) -> int:
+    """How many of the BLOCK numbers in *ascending* are *most* or less.
+
+    All are compared, several with one instruction: a search by halves guesses wrong at every other
+    step. What is unused has to be NEVER, which may be *most* too: then more are counted.
+    """
+    count = 0
+    for place in range(BLOCK):
+        count += ascending[place] <= most
+    return count
 
 
 @kernel_part
@@ -116,7 +131,7 @@ def first_from(ordered: Ordered, low: np.uint64) -> int:
         return NOWHERE
     if low == np.uint64(0):
         return 0
-    before = predecessor(ordered, low - np.uint64(1))
+    before = predecessor(ordered, low - ONE)
     return 0 if before == NOWHERE else after(ordered, before)
 
 
@@ -144,6 +159,7 @@ def put(ordered: Ordered, low: np.uint64, high: np.uint64, entry: int) -> None:
     ordered.high[start + offset] = high
     ordered.entry[start + offset] = entry
     ordered.filled[block] += 1
+    ordered.first[place] = ordered.low[start]
     ordered.highest[block] = max(ordered.highest[block], high)
 
 
@@ -161,9 +177,11 @@ def take_away(ordered: Ordered, position: int) -> int:
         ordered.low[hole] = ordered.low[hole + 1]
         ordered.high[hole] = ordered.high[hole + 1]
         ordered.entry[hole] = ordered.entry[hole + 1]
+    ordered.low[start + filled] = NEVER
     if filled == 0:
         _free_block(ordered, place)
         return place * BLOCK if place < ordered.used[ORDERED] else NOWHERE
+    ordered.first[place] = ordered.low[start]
     if gone == ordered.highest[block]:
         _measure(ordered, block)
     if offset < filled:
@@ -206,6 +224,7 @@ def _open_block(ordered: Ordered, place: int) -> None:
         used[TOUCHED] += 1
     for hole in range(used[ORDERED], place, -1):
         ordered.order[hole] = ordered.order[hole - 1]
+        ordered.first[hole] = ordered.first[hole - 1]
     ordered.order[place] = block
     ordered.filled[block] = 0
     ordered.highest[block] = np.uint64(0)
@@ -220,6 +239,8 @@ def _free_block(ordered: Ordered, place: int) -> None:
     used[ORDERED] -= 1
     for hole in range(place, used[ORDERED]):
         ordered.order[hole] = ordered.order[hole + 1]
+        ordered.first[hole] = ordered.first[hole + 1]
+    ordered.first[used[ORDERED]] = NEVER
     ordered.filled[block] = used[FREE_BLOCK]
     used[FREE_BLOCK] = block
     used[FREED] += 1
@@ -236,7 +257,9 @@ def _cut(ordered: Ordered, place: int) -> None:
         ordered.low[target] = ordered.low[source]
         ordered.high[target] = ordered.high[source]
         ordered.entry[target] = ordered.entry[source]
+        ordered.low[source] = NEVER
     ordered.filled[left] = half
     ordered.filled[right] = half
+    ordered.first[place + 1] = ordered.low[right * BLOCK]
     _measure(ordered, left)
     _measure(ordered, right)

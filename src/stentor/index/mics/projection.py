@@ -8,7 +8,7 @@ import numpy as np
 
 from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns
 from stentor.encoding.hilbert import Ranges
-from stentor.encoding.partition import Partition, coarsened
+from stentor.encoding.partition import NULL, UNWANTED, Partition, coarsened
 from stentor.index.mics.bounds import (
     Bounds,
     Dimensions,
@@ -27,12 +27,17 @@ class Projection:
     dimensions: Dimensions
     partition: Partition
 
+    @property
+    def width(self) -> int:
+        """How many dimensions there are."""
+        return len(self.dimensions.attribute)
+
     def of_alternatives(
         self, columns: SubscriptionColumns, alternatives: Int64, most: float
     ) -> Ranges:
         """The ranges of each of *alternatives*, about *most* of them for each."""
         bounds = bounds_of_alternatives(columns, alternatives, self.dimensions)
-        return self._decomposed(bounds, most)
+        return self.of_bounds(bounds, most)
 
     def of_subscriptions(self, columns: SubscriptionColumns, most: float) -> Ranges:
         """The ranges of each subscription's alternatives together, which may overlap."""
@@ -42,8 +47,18 @@ class Projection:
 
     def of_events(self, events: EventColumns, most: float) -> Ranges:
         """The number of each event as a range; of a range event about *most* ranges."""
-        return self._decomposed(bounds_of_events(events, self.dimensions), most)
+        return self.of_places(bounds_of_events(events, self.dimensions), most)
 
-    def _decomposed(self, bounds: Bounds, most: float) -> Ranges:
+    def of_bounds(self, bounds: Bounds, most: float) -> Ranges:
+        """The ranges of the cells that *bounds* touch, about *most* of them for each."""
         curve = self.partition.curve
         return curve.ranges(*coarsened(*self.partition.boxes(*bounds), curve, most))
+
+    def of_places(self, bounds: Bounds, most: float) -> Ranges:
+        """The same of bounds that are mostly points, as those of events are."""
+        if (bounds.low != bounds.high).any():
+            return self.of_bounds(bounds, most)
+        cells = self.partition.coordinates(bounds.low)
+        cells[bounds.need == UNWANTED] = NULL
+        numbers = self.partition.curve.numbers(cells)
+        return Ranges(np.arange(len(numbers) + 1), numbers, numbers)

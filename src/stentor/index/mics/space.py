@@ -26,6 +26,8 @@ from stentor.index.mics.projection import Projection
 from stentor.index.mics.settings import EQUAL, Settings
 from stentor.model import Schema
 
+#: About how many ranges a box has while numbers of dimensions are compared.
+RANGES: Final = 8
 AXES: Final = {"value": VALUE, "x": X, "y": Y}
 
 
@@ -96,7 +98,7 @@ class Space:
         With `cells="variable"` cells are finer where the events of *history* gather, or, without
         it, where subscriptions begin and end (section 6.3).
         """
-        settings = Settings(dimensions=dimensions, bits=bits, cells=cells)
+        settings = Settings(dimensions=dimensions, bits=bits, cells=cells, ranges=RANGES)
         alternatives = np.arange(len(columns.predicate_start) - 1)
         chosen = choose_dimensions(columns, alternatives, history, settings)
         if not chosen:

@@ -18,9 +18,9 @@ from stentor.index.mics.algorithms import (
     add_entries,
     look_up,
     meet_union,
-    remove_entries,
 )
 from stentor.index.mics.ordered import BLOCK, ORDERED, RANGES, Ordered, new_ordered, with_room
+from stentor.index.mics.unsubscription import remove_entries
 
 #: Entries that are gone are swept out when there are more of them than of others, and than this.
 FEW: Final = 1 << 10
@@ -149,10 +149,9 @@ class RangeStore:
 
     # Room.
 
-    def _make_room(self, wanted: int = 0) -> None:
-        """Room for some ranges in each set, for *wanted* blocks in the union."""
-        spare = max(wanted, SPARE + int(self.union.used[ORDERED]))
-        self.union = with_room(self.union, spare)
+    def _make_room(self, blocks: int = 0) -> None:
+        """So that some blocks are spare, in the union *blocks* or more."""
+        self.union = with_room(self.union, max(SPARE, blocks))
         self.told = with_room(self.told, SPARE)
         self.passive = with_room(self.passive, SPARE)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from enum import StrEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from stentor.encoding.columns import Int64, UInt8
-from stentor.encoding.hilbert import Ranges
+from stentor.encoding.ranges import Ranges, whole_numbers
 from stentor.errors import SettingsError
 from stentor.index.mics.algorithms import PASSIVE, TOLD, covered_ranges
 from stentor.index.mics.check import check_store, listed, pairs
@@ -21,6 +22,7 @@ from stentor.index.mics.store import RangeStore
 
 Id = TypeVar("Id", bound=Hashable)
 Pairs = list[tuple[int, int]]
+LAST_NUMBER: Final = 2**64 - 1
 
 
 class Covered(StrEnum):
@@ -63,7 +65,7 @@ class RangeTable(Generic[Id]):
         self._store = RangeStore(gap)
         self._owners: dict[Id, list[int]] = {}
         self._id_of: dict[int, Id] = {}
-        self._free: list[int] = []  # owners that have none, below the number of all
+        self._free: list[int] = []  # owners that went
 
     def subscribe(self, id: Id, ranges: Iterable[tuple[int, int]]) -> Pairs:
         """Add *ranges* to the subscription *id*; which of them the listener must be told.
@@ -71,18 +73,13 @@ class RangeTable(Generic[Id]):
         Those that the union of all others covers are kept for later. Called again for the same *id*
         it adds to what that has. Cost: a look-up for each range (Algorithm 1).
         """
-        given = np.array(list(ranges), np.uint64).reshape(-1, 2)
-        if (given[:, 0] > given[:, 1]).any():
-            raise SettingsError("a range ends before it begins; expected pairs (low, high)")
-        starts = np.array([0, len(given)])
-        low, high = np.ascontiguousarray(given[:, 0]), np.ascontiguousarray(given[:, 1])
-        return self._subscribed([id], Ranges(starts, low, high))
+        entries = self._add([id], ranges_of(ranges))
+        kept = self._store.entries
+        return pairs(kept.told_low[entries], kept.told_high[entries])
 
     def subscribe_all(self, ids: Iterable[Id], ranges: Ranges) -> dict[Id, Pairs]:
         """Add the ranges of each of *ids*, one after the other; what must be told of each."""
-        ids = list(ids)
-        entries = self._add(ids, ranges)
-        return self._by_id(entries)
+        return self._by_id(self._add(list(ids), ranges))
 
     def unsubscribe(self, id: Id) -> Withdrawal[Id]:
         """Let the subscription *id* go; what to tell before it is withdrawn, and what to withdraw.
@@ -99,16 +96,16 @@ class RangeTable(Generic[Id]):
         changed = self._by_id(promoted)
         for owner in owners.tolist():
             del self._id_of[owner]
-            self._free.append(owner)
+        self._free += owners.tolist()
         return Withdrawal(changed, withdrawn)
 
     def covers(self, number: int) -> bool:
         """Whether some subscription's range holds *number* (Algorithm 2)."""
-        return bool(self._store.holds(np.array([number], np.uint64))[0])
+        return bool(self.covers_all([number])[0])
 
-    def covers_all(self, numbers: Iterable[int]) -> UInt8:
+    def covers_all(self, numbers: npt.ArrayLike) -> UInt8:
         """1 where one of *numbers* is in some range."""
-        return self._store.holds(np.fromiter(numbers, np.uint64))
+        return self._store.holds(whole_numbers(numbers, LAST_NUMBER, "numbers"))
 
     def meets(self, asked: Ranges) -> UInt8:
         """1 where one of *asked*, the ranges of events, shares a number with some range."""
@@ -116,9 +113,8 @@ class RangeTable(Generic[Id]):
 
     def covered(self, ranges: Iterable[tuple[int, int]]) -> Covered:
         """How much of *ranges* the union covers: total, partial or no subsumption."""
-        given = np.array(list(ranges), np.uint64).reshape(-1, 2)
-        found = np.zeros(len(given), np.uint8)
-        low, high = np.ascontiguousarray(given[:, 0]), np.ascontiguousarray(given[:, 1])
+        _, low, high = ranges_of(ranges)
+        found = np.zeros(len(low), np.uint8)
         covered_ranges(self._store.union, low, high, found)
         return _share(found)
 
@@ -159,17 +155,18 @@ class RangeTable(Generic[Id]):
         assert sorted(owners + self._free) == list(range(len(owners) + len(self._free)))
         assert all(self._id_of[owner] == id for id, of in self._owners.items() for owner in of)
 
-    def _subscribed(self, ids: list[Id], ranges: Ranges) -> Pairs:
-        entries = self._add(ids, ranges)
-        kept = self._store.entries
-        return pairs(kept.told_low[entries], kept.told_high[entries])
-
     def _add(self, ids: list[Id], ranges: Ranges) -> Int64:
-        owners: list[int] = []
-        for id in ids:
-            owners.append(self._free.pop() if self._free else len(self._id_of))
-            self._owners.setdefault(id, []).append(owners[-1])
-            self._id_of[owners[-1]] = id
+        if len(ids) != len(ranges.starts) - 1 or (ranges.low > ranges.high).any():
+            raise SettingsError(
+                f"{len(ids)} subscriptions and ranges of {len(ranges.starts) - 1}; expected the "
+                "ranges of each, none of which ends before it begins"
+            )
+        known = len(self._id_of) + len(self._free)
+        reused = [self._free.pop() for _ in ids[: len(self._free)]]
+        owners = [*reused, *range(known, known + len(ids) - len(reused))]
+        for owner, id in zip(owners, ids, strict=True):
+            self._owners.setdefault(id, []).append(owner)
+            self._id_of[owner] = id
         return self._store.add(np.array(owners, np.int64), ranges)
 
     def _by_id(self, entries: Int64) -> dict[Id, Pairs]:
@@ -181,6 +178,22 @@ class RangeTable(Generic[Id]):
         for owner, one in zip(self._store.owner_of(entries).tolist(), ranges, strict=True):
             found.setdefault(self._id_of[owner], []).append(one)
         return found
+
+
+def ranges_of(given: Iterable[tuple[int, int]]) -> Ranges:
+    """Pairs (low, high), both included, as the ranges of one subscription.
+
+    >>> ranges_of([(32, 35), (45, 46)]).of(0)
+    [(32, 35), (45, 46)]
+    """
+    ends = whole_numbers(list(given), LAST_NUMBER, "the ends of ranges")
+    ends = ends if ends.size else ends.reshape(0, 2)
+    if ends.ndim != 2 or ends.shape[1] != 2:
+        raise SettingsError(f"ranges of shape {ends.shape}; expected pairs (low, high)")
+    low, high = np.ascontiguousarray(ends.T)
+    if (low > high).any():
+        raise SettingsError("a range ends before it begins; expected pairs (low, high)")
+    return Ranges(np.array([0, len(low)]), low, high)
 
 
 def covers(ranges: Iterable[tuple[int, int]], other: Iterable[tuple[int, int]]) -> Covered:

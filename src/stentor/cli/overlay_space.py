@@ -1,0 +1,99 @@
+"""The space that the ranges of an overlay are about: described in its file, or chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stentor.broker import Dimension, Space
+from stentor.cli.overlay_workload import Workload
+from stentor.errors import SettingsError, StentorError
+from stentor.index.mics.settings import EQUAL, VARIABLE
+from stentor.index.mics.space import AXES
+from stentor.pipeline.config.sections import Section, shown
+
+BITS: Final = 8
+MOST: Final = 3
+
+
+@dataclass(frozen=True)
+class SpaceOf:
+    """What a file says of the space: its dimensions, or how to choose them."""
+
+    given: Space | None
+    bits: int
+    most: int  # dimensions
+    cells: str
+
+    def made(self, workload: Workload) -> Space:
+        """The space: as given, or that of the most selective attributes of the subscriptions."""
+        if self.given is not None:
+            return self.given
+        columns, schema = workload.sample()
+        try:
+            return Space.chosen(
+                columns, schema, dimensions=self.most, bits=self.bits, cells=self.cells
+            )
+        except SettingsError as error:
+            raise SettingsError(f"[space] is needed: {error}") from None
+
+
+def read_space(section: Section) -> SpaceOf:
+    """What the section `[space]` says."""
+    bits, most = section.count("bits") or BITS, section.count("most") or MOST
+    cells = section.one_of("cells", (EQUAL, VARIABLE)) or EQUAL
+    value: Any = section.any("dimensions")
+    section.close()
+    given = None
+    if isinstance(value, list):
+        for key in ("most", "cells"):
+            if section.has(key):
+                section.wrong(key, "only a space that is chosen has it, and `dimensions` are given")
+        given = _space(section, value, bits)
+    elif value is not None:
+        section.wrong("dimensions", f"expected a list of tables, got {shown(value)}")
+    return SpaceOf(given, bits, most, cells)
+
+
+def _space(section: Section, tables: list[Any], bits: int) -> Space | None:
+    found = []
+    for number, table in enumerate(tables, start=1):
+        inner = section.at(f"{section.place}, dimension {number}", table)
+        attribute, axis = inner.text("attribute"), inner.one_of("axis", AXES) or "value"
+        inner.needs("attribute", attribute, "the name of an attribute")
+        low, high = _number(inner, "low"), _number(inner, "high")
+        inner.close()
+        if attribute is not None and low is not None and high is not None:
+            try:
+                found.append(Dimension(attribute, low, high, axis))
+            except StentorError as error:
+                inner.wrong(None, str(error))
+    if len(found) < len(tables):
+        return None
+    try:
+        return Space(tuple(found), bits)
+    except StentorError as error:
+        section.wrong(None, str(error))
+        return None
+
+
+def _number(section: Section, key: str) -> float | None:
+    value = section.any(key)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    section.wrong(key, f"expected a number, got {shown(value)}")
+    return None
+
+
+def shown_space(space: Space) -> str:
+    """*space* for people: its dimensions, and how finely they are cut.
+
+    >>> shown_space(Space((Dimension("price", 0, 100), Dimension("loc", -180, 180, "x")), bits=8))
+    'price 0 to 100, loc.x -180 to 180; 8 bits each'
+    """
+    dimensions = (
+        f"{one.attribute}{'' if one.axis == 'value' else '.' + one.axis} "
+        f"{one.low:g} to {one.high:g}"
+        for one in space.dimensions
+    )
+    return f"{', '.join(dimensions)}; {space.bits} bits each"

@@ -1,0 +1,106 @@
+"""What comes to an overlay: the records of a file, or ranges drawn as the MICS paper does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from stentor.encoding.columns import SubscriptionColumns
+from stentor.encoding.subscriptions import Standing, encode_subscriptions
+from stentor.errors import RecordError, StentorError
+from stentor.language.admit import admit
+from stentor.model import Schema
+from stentor.model.record import Record, Subscribe
+from stentor.pipeline.config.sections import Section
+from stentor.wire.files import open_records
+from stentor.wire.formats import ReadSettings
+from stentor.wire.records import record_from_dict
+from stentor.wire.rejected import Rejected
+from stentor.workloads.cubes import DISTRIBUTIONS, Cubes
+
+_DEFAULTS: Final = {"subscriptions": 1000, "events": 1000, "dimensions": 2, "size": 4, "sizes": 1}
+#: Subscriptions that are looked at before a space is chosen.
+SAMPLE: Final = 10_000
+#: Records of a file that are read together, so that a person sees how far it is.
+_CHUNK: Final = 500
+
+
+class Coming(NamedTuple):
+    """A record, and how far the workload has come with it."""
+
+    record: Record
+    done: int
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Records of the file *path*, or without one so many subscriptions, then so many events."""
+
+    schema: Schema
+    path: Path | None
+    cubes: Cubes
+    subscriptions: int
+    events: int
+    burst: int  # changes of subscriptions that come before the links carry anything
+
+    @property
+    def total(self) -> int:
+        """How far it goes: records, or bytes of the file."""
+        drawn = self.subscriptions + self.events
+        return drawn if self.path is None else self.path.stat().st_size
+
+    def __iter__(self) -> Iterator[Coming]:
+        return self._drawn(self.schema) if self.path is None else self._read(self.path, self.schema)
+
+    def _read(self, path: Path, schema: Schema) -> Iterator[Coming]:
+        settings = ReadSettings(default_op="publish")
+        for chunk in open_records(path, schema, settings, chunk_records=_CHUNK):
+            for one in chunk.records:
+                if isinstance(one, Rejected):
+                    raise RecordError(f"{path}: {one.reason}")
+                yield Coming(one, chunk.bytes_read)
+
+    def _drawn(self, schema: Schema) -> Iterator[Coming]:
+        for number, text in enumerate(self.cubes.texts(self.subscriptions)):
+            raw = {"op": "subscribe", "id": f"s{number}", "expression": text}
+            yield Coming(record_from_dict(raw, schema), number + 1)
+        for number, event in enumerate(self.cubes.events(self.events), self.subscriptions):
+            yield Coming(record_from_dict({"op": "publish", **event}, schema), number + 1)
+
+    def sample(self) -> tuple[SubscriptionColumns, Schema]:
+        """The first subscriptions as columns of a schema of their own."""
+        schema = Schema.from_dict(self.schema.to_dict())
+        coming = self._drawn(schema) if self.path is None else self._read(self.path, schema)
+        wishes = (one.record.subscription for one in coming if isinstance(one.record, Subscribe))
+        standing = []
+        for wish in islice(wishes, SAMPLE):
+            _, form = admit(wish.expression, schema, where=f"subscription {wish.id!r}")
+            standing.append(Standing(form, wish.at))
+        return encode_subscriptions(standing, schema), schema
+
+
+def read_workload(section: Section, folder: Path, kinds: dict[str, str]) -> Workload:
+    """What the section `[workload]` says; *kinds* are those of a file's attributes."""
+    counts = {name: section.count(name) or most for name, most in _DEFAULTS.items()}
+    seed, burst = section.count("seed") or 1, section.count("burst") or 1
+    kind = section.one_of("distribution", DISTRIBUTIONS) or "uniform"
+    records = section.text("records")
+    path = None if records is None else folder / records
+    if path is not None:
+        for key in ("distribution", *_DEFAULTS):
+            if section.has(key):
+                section.wrong(key, "only drawn workloads have it, and `records` is given")
+        if not path.is_file():
+            section.wrong("records", f"there is no file {path}")
+    section.close()
+    cubes, schema = Cubes(), Schema()
+    try:
+        cubes = Cubes(seed, kind, counts["dimensions"], counts["size"], counts["sizes"])
+        declared = Schema.declare(kinds) if kinds else schema
+        schema = cubes.schema if path is None else declared
+    except StentorError as error:
+        section.wrong(None, str(error))
+    return Workload(schema, path, cubes, counts["subscriptions"], counts["events"], burst)
