@@ -1,5 +1,6 @@
 """Brokers: a tree of them delivers what one engine delivers."""
 
+import math
 import os
 import random
 
@@ -14,6 +15,7 @@ from stentor.broker.messages import Greeting, Want
 from stentor.errors import (
     DuplicateEventError,
     FolderError,
+    RecordError,
     SettingsError,
     StentorError,
     TypeConflictError,
@@ -802,6 +804,31 @@ def test_what_a_neighbour_says_that_cannot_be_changes_nothing():
         assert any(isinstance(answer, TypeConflictError) for answer in answers)
         assert [*broker.wants("b1")] == ["b1/fine"]
         broker.check()
+
+
+def test_what_could_not_be_read_back_is_refused_and_the_others_are_not(tmp_path):
+    path = tmp_path / "broker.sqlite"
+    broker = Broker("b0", store=Store(path))
+    far = Point(math.inf, 0.0)
+    records = [
+        wish("", "price < 3"),
+        wish("\ud800", "price < 3"),
+        wish("x" * 513, "price < 3"),
+        wish("ana", "ST_DWithin(loc, here(), 9)", at=Point(0.0, 0.0)),
+        wish("ben", "ST_DWithin(loc, here(), 9)", at=Point(math.nan, 0.0)),
+        Move("ana", far, 0),
+        event("", price=3),
+        Publish(Event("far", {"loc": far}, until=9 * SECOND), 0),
+        Publish(Event("here", {"loc": Point(0.0, 0.0)}, until=9 * SECOND), 0),
+    ]
+    answers = broker.receive(CLIENT, records).answers
+    assert [isinstance(one, RecordError) for one in answers] == [
+        *(True, True, True, False, True, True, True, True, False),
+    ]
+    assert answers[-1] == ["ana"]
+    opened = Broker("b0", store=Store(path))
+    opened.check()
+    assert opened.stats()["live events"] == opened.stats()["subscriptions"] == 1
 
 
 def test_mistakes_are_named():

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from stentor.broker.admission import mistake_in
 from stentor.broker.interest import AnyInterest, Interest, RangeInterest
 from stentor.broker.keys import BETWEEN, CLIENT
 from stentor.broker.link import Link
@@ -25,6 +26,7 @@ from stentor.broker.routing import Routing
 from stentor.broker.store import NoStore, Store
 from stentor.broker.tables import Tables
 from stentor.broker.telling import Telling
+from stentor.engine.report import Answer
 from stentor.errors import (
     AlreadyOverError,
     DuplicateEventError,
@@ -113,8 +115,8 @@ class Broker:
     def receive(self, source: str, messages: Sequence[Message]) -> Outcome:
         """What *messages* from *source*, a neighbour or CLIENT, lead to, in order.
 
-        What is refused is answered with its error, and changes nothing. Cost: one step of the
-        engine.
+        An event is answered with those clients here who want it. What is refused is answered with
+        its error, and changes nothing. Cost: one step of the engine.
         """
         if source != CLIENT:
             self._link(source)
@@ -122,15 +124,15 @@ class Broker:
         with self._kept_at_once():
             records: list[Record] = []
             for message in messages:
-                if not isinstance(message, Want | Greeting):
-                    records.append(message)
-                    continue
-                self._settle(source, records, outcome)
-                records = []
-                if isinstance(message, Want):
-                    self._wanted(source, message, outcome)
-                else:
-                    self._greeted(source, message, outcome)
+                match message:
+                    case Want() | Greeting():
+                        self._settle(source, records, outcome)
+                        self._told(source, message, outcome)
+                    case _ if source == CLIENT and (mistake := mistake_in(message, self.schema)):
+                        self._settle(source, records, outcome)
+                        outcome.answers.append(mistake)
+                    case _:
+                        records.append(message)
             self._settle(source, records, outcome)
             outcome.sent += self._telling.settle(self.time)
         return outcome
@@ -153,25 +155,35 @@ class Broker:
                 self._known_attributes = len(self.schema)
 
     def _settle(self, source: str, records: list[Record], outcome: Outcome) -> None:
-        """Let *records* of *source* come, in one step."""
+        """Let *records* of *source* come, in one step; none are left."""
         if not records:
             return
         timed = [self._timed(record) for record in records]
+        records.clear()
         answers = self._tables.step(source, timed)
         routes = self._tables.routes(timed)
         for record, answer, ranged in zip(timed, answers, routes, strict=True):
             refused = isinstance(answer, StentorError)
             if record.time is not None and (not refused or isinstance(answer, LATE)):
                 self._pass_time(record.time, outcome)
-            if isinstance(record, Publish):
-                self._routing.published(source, record.event, answer, ranged, self.time, outcome)
-            elif isinstance(answer, Changes):
+            outcome.answers.append(self._settled(source, record, answer, ranged, outcome))
+        outcome.sent += self._telling.settle(self.time)
+
+    def _settled(
+        self, source: str, record: Record, answer: Answer, ranged: list[str], outcome: Outcome
+    ) -> Answer:
+        """The answer to *record* after what the engine's *answer* and *ranged* links call for."""
+        match record, answer:
+            case Publish(event), list(keys):
+                return self._routing.published(source, event, keys, ranged, self.time, outcome)
+            case Publish(event), _:
+                self._routing.note_holder(source, event)
+            case ((Subscribe() | Unsubscribe() | Move()), Changes(added)):
                 if source == CLIENT:
                     self._client_changed(record, answer, outcome)
                 else:
-                    self._neighbour_changed(source, record, answer.added, outcome)
-            outcome.answers.append(answer)
-        outcome.sent += self._telling.settle(self.time)
+                    self._neighbour_changed(source, record, added, outcome)
+        return answer
 
     # Wishes.
 
@@ -209,6 +221,13 @@ class Broker:
                 assert isinstance(known, Interest), "the engine knows it, so it is no ranges"
                 interest = known.moved(at)
         self._put(source, interest)
+
+    def _told(self, source: str, message: Want | Greeting, outcome: Outcome) -> None:
+        """Let the neighbour *source* want other ranges, or other things altogether."""
+        if isinstance(message, Want):
+            self._wanted(source, message, outcome)
+        else:
+            self._greeted(source, message, outcome)
 
     def _wanted(self, source: str, want: Want, outcome: Outcome) -> None:
         """Let the neighbour *source* want ranges, or none, under a name."""

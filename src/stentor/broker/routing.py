@@ -9,7 +9,6 @@ from stentor.broker.link import Link
 from stentor.broker.messages import Delivery, Sent
 from stentor.broker.outcome import Outcome
 from stentor.broker.tables import Tables
-from stentor.engine.report import Answer
 from stentor.model import Event
 from stentor.model.record import Publish
 
@@ -24,34 +23,37 @@ class Routing:
         self,
         source: str,
         event: Event,
-        answer: Answer,
+        keys: list[str],
         ranged: list[str],
         time: int,
         outcome: Outcome,
-    ) -> None:
-        """Hand *event* on to those in *answer*, by their keys, and to the neighbours *ranged*.
+    ) -> list[str]:
+        """Hand *event* on to those with *keys*, and to the neighbours *ranged*.
 
-        A live one that came before goes no further: its answer is an error.
+        The clients here who want it, sorted as their keys are.
         """
-        if isinstance(answer, list) and event.until is not None:
+        if event.until is not None:
             self._tables.keep_event(event)
-        if source != CLIENT and event.id in self._tables.events:
-            self._links[source].holds.add(event.id)
-        if not isinstance(answer, list):
-            return
+        self.note_holder(source, event)
         wanting = dict.fromkeys(ranged)
-        before = len(outcome.deliveries)
-        for key in answer:
+        clients: list[str] = []
+        for key in keys:
             wants, name = source_and_name(key)
             if wants == CLIENT:
-                outcome.deliveries.append(Delivery(name, event.id))
+                clients.append(name)
             else:
                 wanting[wants] = None
         wanting.pop(source, None)
         for neighbour in wanting:
             self._send(event, neighbour, time, outcome)
-        if source != CLIENT and not wanting and len(outcome.deliveries) == before:
-            outcome.unwanted += 1
+        outcome.deliveries += [Delivery(name, event.id) for name in clients]
+        outcome.unwanted += source != CLIENT and not wanting and not clients
+        return clients
+
+    def note_holder(self, source: str, event: Event) -> None:
+        """Remember that *source* holds *event*, if that is live here, or was before it came."""
+        if source != CLIENT and event.id in self._tables.events:
+            self._links[source].holds.add(event.id)
 
     def send_live(self, ids: Iterable[str], neighbour: str, time: int, outcome: Outcome) -> None:
         """Send *neighbour* those of the live events *ids* that it does not hold."""
