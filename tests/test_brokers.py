@@ -592,6 +592,24 @@ def test_a_broker_that_dies_within_a_batch_stands_where_it_stood_before(tmp_path
     ]
 
 
+def test_what_a_dead_broker_had_not_handed_over_its_clients_get_all_the_same(tmp_path):
+    def opened():
+        stores = {name: Store(tmp_path / name) for name in ("b0", "b1")}
+        return Overlay(stores, [("b0", "b1")], stores=stores)
+
+    overlay = opened()
+    overlay.send("b0", [wish("ana", "price < 3"), event("e1", price=1)])
+    again = opened()
+    assert again.run() == [("ana", "e1", True)]
+    assert again.run() == []
+    assert opened().run() == []
+    again.send("b0", [Move("ana", Point(0, 0)), event("e2", until=9 * SECOND, price=1)])
+    last = opened()
+    assert last.brokers["b0"].undelivered() == [("ana", "e2", True)]
+    last.brokers["b0"].delivered()
+    assert last.brokers["b0"].undelivered() == []
+
+
 def test_an_overlay_goes_on_from_the_stores_of_another(tmp_path):
     def opened(policy, space=SPACE):
         stores = {name: Store(tmp_path / name) for name in ("b0", "b1", "b2")}

@@ -135,7 +135,20 @@ class Broker:
                         records.append(message)
             self._settle(source, records, outcome)
             outcome.sent += self._telling.settle(self.time)
+            self._store.keep_deliveries(outcome.deliveries)
         return outcome
+
+    def undelivered(self) -> list[Delivery]:
+        """What clients are to be given and `delivered` was not said of, in order.
+
+        After a restart: what a broker that died had not handed over. What it had, but could not say
+        so any more, comes again; a client knows it by the event's id.
+        """
+        return self._store.deliveries()
+
+    def delivered(self) -> None:
+        """Take note that the clients have all that they were to be given."""
+        self._store.forget_deliveries()
 
     def pass_time(self, time: int) -> list[Sent]:
         """What to send when it has become *time*: what is over is withdrawn."""

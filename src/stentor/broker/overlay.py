@@ -78,6 +78,7 @@ class Overlay:
         self._homes: Held[str] = Held()  # the broker at which each subscription stands
         for name, broker in self.brokers.items():
             self._take_over(name, broker)
+            self._deliveries += broker.undelivered()
         pairs = list(links)
         self._part({*pairs, *(pair[::-1] for pair in pairs)})
         for one, other in pairs:
@@ -153,6 +154,8 @@ class Overlay:
     def deliveries(self) -> list[Delivery]:
         """What clients were given since the last time, whatever is still on its way."""
         deliveries, self._deliveries = self._deliveries, []
+        for broker in self.brokers.values() if deliveries else ():
+            broker.delivered()
         return deliveries
 
     def pass_time(self, time: int) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from stentor.broker.interest import Pairs
+from stentor.broker.messages import Delivery
 from stentor.errors import FolderError
 from stentor.language.limits import ANY_SIZE
 from stentor.model import Event, Schema, Subscription
@@ -28,6 +29,8 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, fact TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS interests (
     source TEXT NOT NULL, name TEXT NOT NULL, record TEXT NOT NULL, UNIQUE (source, name));
 CREATE TABLE IF NOT EXISTS events (id TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS deliveries (
+    subscription TEXT NOT NULL, event TEXT NOT NULL, added INTEGER NOT NULL);
 """
 
 
@@ -107,6 +110,19 @@ class Store:
         for (record,) in self._run("SELECT record FROM events ORDER BY rowid").fetchall():
             yield event_from_dict(json.loads(record), schema, _LIMITS)
 
+    def keep_deliveries(self, deliveries: Iterable[Delivery]) -> None:
+        """Keep what clients are to be given."""
+        self._database.executemany("INSERT INTO deliveries VALUES (?, ?, ?)", deliveries)
+
+    def forget_deliveries(self) -> None:
+        """Forget all deliveries: clients have been given them."""
+        self._run("DELETE FROM deliveries")
+
+    def deliveries(self) -> list[Delivery]:
+        """All deliveries that were kept, in order."""
+        rows = self._run("SELECT subscription, event, added FROM deliveries ORDER BY rowid")
+        return [Delivery(subscription, event, bool(added)) for subscription, event, added in rows]
+
     def _run(self, statement: str, *values: str) -> sqlite3.Cursor:
         return self._database.execute(statement, values)
 
@@ -136,3 +152,12 @@ class NoStore:
 
     def forget_event(self, id: str) -> None:
         pass
+
+    def keep_deliveries(self, deliveries: Iterable[Delivery]) -> None:
+        pass
+
+    def forget_deliveries(self) -> None:
+        pass
+
+    def deliveries(self) -> list[Delivery]:
+        return []
