@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stentor._jit import kernel, kernel_inline
+from stentor._jit import kernel
 from stentor.encoding.columns import (
-    BOX,
     MISSING,
-    NEGATED,
     EventColumns,
     Float64,
     Int32,
@@ -22,7 +20,7 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.partition import ANYTHING, NEEDED, UNWANTED
 from stentor.encoding.readonly import read_only
-from stentor.index.bounds import VALUE, X, Y
+from stentor.index.bounds import X, Y, predicate_bounds
 
 
 class Dimensions(NamedTuple):
@@ -96,32 +94,10 @@ def _bound_alternatives(
                     need[item] = UNWANTED
                     break
                 need[item] = NEEDED
-                one, other = _predicate_bounds(columns, predicate, dimensions.axis[dimension])
+                one, other = predicate_bounds(columns, predicate, dimensions.axis[dimension])
                 low[item], high[item] = max(low[item], one), min(high[item], other)
             if not low[item] <= high[item]:
                 low[item], high[item] = -math.inf, math.inf
-
-
-@kernel_inline
-def _predicate_bounds(
-    columns: SubscriptionColumns, predicate: int, axis: int
-) -> tuple[float, float]:
-    """Between what an event's value must be along *axis* for *predicate* to hold."""
-    kind = columns.kind[predicate]
-    if kind >= BOX:
-        if kind >= NEGATED or axis == VALUE:
-            return -math.inf, math.inf
-        pair = columns.operand_start[predicate] + (axis == Y)
-        low, high = columns.pair_low[pair], columns.pair_high[pair]
-        if low <= high:
-            return low, high
-        return -math.inf, math.inf  # across 180°, or around nobody knows where
-    low, high = columns.low[predicate], columns.high[predicate]
-    if axis == X:  # of a range the low end: it must not exceed the bounds
-        low = -math.inf
-    elif axis == Y:
-        high = math.inf
-    return low, high
 
 
 @kernel

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ from stentor.encoding.columns import (
 from stentor.encoding.partition import Partition, coarsened, positions
 from stentor.encoding.ragged import children
 from stentor.encoding.readonly import all_read_only
-from stentor.index.bounds import VALUE, X, Y, bounds_of
+from stentor.index.bounds import AXIS_NAMES, Bounds, Y, bounded_attributes, domain_of
 from stentor.index.mics.bounds import Dimensions, bounds_of_alternatives
 from stentor.index.mics.projection import Projection
 from stentor.index.mics.settings import VARIABLE, Settings
@@ -28,10 +27,6 @@ SAMPLE: Final = 1 << 13
 FEWER: Final = 1 << 10
 #: An attribute that rules out less than this share of the alternatives is not worth a dimension.
 LEAST_USE: Final = 0.02
-#: The share of ends at either side that may lie outside the domain: far ones would stretch it.
-OUTSIDE: Final = 0.005
-
-_AXES: Final = {VALUE: "value", X: "x", Y: "y"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +44,7 @@ class Candidate:
         """What `stats` says of it."""
         return {
             "attribute": self.attribute,
-            "axis": _AXES[self.axis],
+            "axis": AXIS_NAMES[self.axis],
             "low": self.low,
             "high": self.high,
             "selectivity": self.selectivity,
@@ -76,7 +71,10 @@ def selective_dimensions(
     """Whatever is worth a dimension for *alternatives*, the most selective first; by a sample."""
     sample = _sample(alternatives)
     predicates, _ = children(columns.predicate_start, sample)
-    found = [_candidate(use, len(sample), history) for use in _uses(columns, predicates)]
+    found = [
+        _candidate(bounds, len(sample), history)
+        for bounds in bounded_attributes(columns, predicates)
+    ]
     found = [one for one in found if one.selectivity >= LEAST_USE]
     return sorted(found, key=lambda one: (-one.selectivity, one.attribute, one.axis))
 
@@ -131,37 +129,23 @@ def _mean_volume(
     return float(np.prod(sides, axis=1).mean())
 
 
-_Use = tuple[int, int, Float64, Float64]
-
-
-def _uses(columns: SubscriptionColumns, predicates: Int64) -> Iterator[_Use]:
-    """Attribute, axis, lows and highs of whatever *predicates* bound."""
-    for attribute, axis, low, high in bounds_of(columns, predicates):
-        bounded = (np.isfinite(low) | np.isfinite(high)) & (low <= high)
-        for code in np.unique(attribute[bounded]).tolist():
-            rows = bounded & (attribute == code)
-            yield code, axis, low[rows], high[rows]
-
-
-def _candidate(use: _Use, items: int, history: EventColumns | None) -> Candidate:
-    attribute, axis, low, high = use
+def _candidate(bounds: Bounds, items: int, history: EventColumns | None) -> Candidate:
+    attribute, axis, low, high = bounds
     ends = np.concatenate([low, high])
     if history is not None:
-        of = history.attribute == attribute
+        of = history.attribute == attribute[0]
         values = (history.high if axis == Y else history.low)[of]
         if np.isfinite(values).any():
             ends = values
     least, most = _domain(np.concatenate([low, high]))
     width = positions(high, least, most) - positions(low, least, most)
-    return Candidate(attribute, axis, least, most, float((1.0 - width).sum() / items), ends)
+    selectivity = float((1.0 - width).sum() / items)
+    return Candidate(int(attribute[0]), axis, least, most, selectivity, ends)
 
 
 def _domain(ends: Float64) -> tuple[float, float]:
-    """Where most of *ends* are."""
-    finite = ends[np.isfinite(ends)]
-    low, high = np.quantile(finite, [OUTSIDE, 1.0 - OUTSIDE], method="inverted_cdf").tolist()
-    if low == high:
-        low, high = float(finite.min()), float(finite.max())
-    if low == high:
-        return (low, low + max(1.0, abs(low))) if low < 0.0 else (low - max(1.0, low), high)
-    return low, high
+    """Where most of *ends* are, with some room where that is one value."""
+    low, high = domain_of(ends)
+    if low < high:
+        return low, high
+    return (low, low + max(1.0, abs(low))) if low < 0.0 else (low - max(1.0, low), high)

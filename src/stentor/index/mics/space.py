@@ -18,7 +18,7 @@ from stentor.encoding.columns import EventColumns, SubscriptionColumns
 from stentor.encoding.partition import Partition
 from stentor.encoding.readonly import all_read_only
 from stentor.errors import SettingsError
-from stentor.index.bounds import VALUE, X, Y
+from stentor.index.bounds import AXIS_NAMES
 from stentor.index.mics.bounds import Dimensions
 from stentor.index.mics.choosing import choose_dimensions, partition_of
 from stentor.index.mics.postings import MOST_KEY_BITS
@@ -28,7 +28,7 @@ from stentor.model import Schema
 
 #: About how many ranges a box has while numbers of dimensions are compared.
 RANGES: Final = 8
-AXES: Final = {"value": VALUE, "x": X, "y": Y}
+AXES: Final = {name: axis for axis, name in AXIS_NAMES.items()}
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,10 @@ class Space:
         if not chosen:
             raise SettingsError("no subscription bounds a number or a place; name the dimensions")
         partition = partition_of(chosen, settings)
-        names, axes = list(schema), {code: axis for axis, code in AXES.items()}
+        names = list(schema)
         edges = [end.tolist() for end in partition.edges] or [[]] * len(chosen)
         found = (
-            Dimension(names[one.attribute], low, high, axes[one.axis], tuple(ends))
+            Dimension(names[one.attribute], low, high, AXIS_NAMES[one.axis], tuple(ends))
             for one, low, high, ends in zip(
                 chosen, partition.low.tolist(), partition.high.tolist(), edges, strict=True
             )

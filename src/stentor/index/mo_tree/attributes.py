@@ -11,26 +11,29 @@ import numpy as np
 from stentor.encoding.columns import (
     EventColumns,
     Float64,
-    Int32,
     Int64,
     SubscriptionColumns,
     event_count,
 )
 from stentor.encoding.ragged import children, take
 from stentor.encoding.readonly import all_read_only
-from stentor.index.bounds import VALUE, X, Y, bounds_of
+from stentor.index.bounds import (
+    AXIS_NAMES,
+    VALUE,
+    Bounds,
+    X,
+    Y,
+    bounded_attributes,
+    domain_of,
+)
 from stentor.index.mo_tree.layout import MOST_DIMENSIONS, NO_DIMENSION, Dimensions
 
 #: About how many alternatives, and events, are looked at.
 SAMPLE = 1 << 13
 #: An attribute that rules out less than this share of the items is not worth a look.
 LEAST_USE = 0.02
-#: The share of ends at either side that may lie outside the domain: far ones would stretch it.
-OUTSIDE = 0.005
 #: Cells in which centres are counted.
 UNIFORMITY_CELLS = 16
-
-AXIS_NAMES = {VALUE: "value", X: "x", Y: "y"}
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,8 @@ def choose_attributes(
     count = event_count(events)
     few = take(events, np.arange(0, count, max(1, count // SAMPLE)))
     found = [
-        _candidate(use, len(sample), *_values(few, use[0], use[1]))
-        for use in _uses(columns, predicates)
+        _candidate(bounds, len(sample), _values(few, bounds))
+        for bounds in bounded_attributes(columns, predicates)
     ]
     if not found:
         found = list(_of_events(few))
@@ -120,35 +123,19 @@ def dimensions_of(candidates: Sequence[Candidate]) -> Dimensions:
     )
 
 
-_Use = tuple[int, int, Float64, Float64]
+def _values(events: EventColumns, bounds: Bounds) -> Float64:
+    """The numbers that *events* have at the attribute of *bounds*."""
+    has_it = events.attribute == bounds.attribute[0]
+    values: Float64 = (events.high if bounds.axis == Y else events.low)[has_it]
+    return values
 
 
-def _uses(columns: SubscriptionColumns, predicates: Int64) -> Iterator[_Use]:
-    """Attribute, axis, lows and highs of whatever *predicates* bound."""
-    for bounds in bounds_of(columns, predicates):
-        yield from _by_attribute(*bounds)
-
-
-def _by_attribute(attribute: Int32, axis: int, low: Float64, high: Float64) -> Iterator[_Use]:
-    bounded = (np.isfinite(low) | np.isfinite(high)) & (low <= high)
-    attribute, low, high = attribute[bounded], low[bounded], high[bounded]
-    order = np.argsort(attribute, kind="stable")
-    codes, starts = np.unique(attribute[order], return_index=True)
-    for code, rows in zip(codes.tolist(), np.split(order, starts[1:]), strict=False):
-        yield code, axis, low[rows], high[rows]
-
-
-def _values(events: EventColumns, attribute: int, axis: int) -> tuple[Float64]:
-    """The numbers that *events* have at an attribute."""
-    values = events.attribute == attribute
-    return ((events.high if axis == Y else events.low)[values],)
-
-
-def _candidate(use: _Use, items: int, values: Float64) -> Candidate:
-    attribute, axis, low, high = use
-    least, most = _domain(np.concatenate([low, high, values]))
+def _candidate(bounds: Bounds, items: int, values: Float64) -> Candidate:
+    attribute, axis, low, high = bounds
+    least, most = domain_of(np.concatenate([low, high, values]))
+    most = max(most, float(np.nextafter(least, np.inf)))
     return Candidate(
-        attribute,
+        int(attribute[0]),
         axis,
         least,
         most,
@@ -170,16 +157,8 @@ def _of_events(events: EventColumns) -> Iterator[Candidate]:
         axes = (X, Y) if 2 * np.count_nonzero(pairs[0] != pairs[1]) > of.sum() else (VALUE,)
         for axis in axes:
             values = pairs[axis == Y]
-            yield _candidate((attribute, axis, values, values), event_count(events), values)
-
-
-def _domain(ends: Float64) -> tuple[float, float]:
-    """Where most of *ends* are."""
-    finite = ends[np.isfinite(ends)]
-    low, high = np.quantile(finite, [OUTSIDE, 1.0 - OUTSIDE], method="inverted_cdf").tolist()
-    if low == high:
-        low, high = float(finite.min()), float(finite.max())
-    return low, (high if high > low else float(np.nextafter(low, np.inf)))
+            alone = Bounds(np.full(len(values), attribute, np.int32), axis, values, values)
+            yield _candidate(alone, event_count(events), values)
 
 
 def _positions(values: Float64, low: float, high: float) -> Float64:

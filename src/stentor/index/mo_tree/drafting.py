@@ -13,9 +13,7 @@ import numpy as np
 from stentor._jit import kernel, kernel_inline, kernel_part
 from stentor._prefetch import prefetch
 from stentor.encoding.columns import (
-    BOX,
     MISSING,
-    NEGATED,
     ONE_OF,
     TERMS,
     EventColumns,
@@ -23,7 +21,7 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
 )
-from stentor.index.bounds import VALUE, X, Y
+from stentor.index.bounds import X, Y, predicate_bounds
 from stentor.index.mo_tree.cells import interval_cell, position, value_cell
 from stentor.index.mo_tree.layout import (
     ANYTHING,
@@ -181,7 +179,7 @@ def bound_alternative(
                 if dimension < layers:
                     scratch.need[dimension] = UNWANTED
             else:
-                one, other = bounds_of(columns, predicate, dimensions.axis[dimension])
+                one, other = predicate_bounds(columns, predicate, dimensions.axis[dimension])
                 if dimension < layers:
                     scratch.need[dimension] = NEEDED
                     scratch.bound_low[dimension] = max(scratch.bound_low[dimension], one)
@@ -192,26 +190,6 @@ def bound_alternative(
                 high[dimension] = min(high[dimension], high_step)
             dimension = dimensions.next_of[dimension]
     return is_more
-
-
-@kernel_inline
-def bounds_of(columns: SubscriptionColumns, predicate: int, axis: int) -> tuple[float, float]:
-    """Between what an event's value must be along *axis* for *predicate* to hold."""
-    kind = columns.kind[predicate]
-    if kind >= BOX:
-        if kind >= NEGATED or axis == VALUE:
-            return -math.inf, math.inf
-        pair = columns.operand_start[predicate] + (axis == Y)
-        low, high = columns.pair_low[pair], columns.pair_high[pair]
-        if low <= high:
-            return low, high
-        return -math.inf, math.inf  # across 180°, or around nobody knows where
-    low, high = columns.low[predicate], columns.high[predicate]
-    if axis == X:  # of a range the low end: it must not exceed the bounds
-        low = -math.inf
-    elif axis == Y:
-        high = math.inf
-    return low, high
 
 
 @kernel_part
