@@ -849,6 +849,31 @@ def test_what_could_not_be_read_back_is_refused_and_the_others_are_not(tmp_path)
     assert opened.stats()["live events"] == opened.stats()["subscriptions"] == 1
 
 
+def test_a_store_belongs_to_one_broker(tmp_path):
+    files = {name: tmp_path / name for name in ("b0", "b1")}
+    Overlay(files, [("b0", "b1")], stores=files)
+    with pytest.raises(FolderError, match="store of the broker 'b1', not of 'b0'"):
+        Overlay(files, [("b0", "b1")], stores={"b0": files["b1"], "b1": files["b0"]})
+    with pytest.raises(SettingsError, match="no brokers here"):
+        Overlay(["b0"], [], stores=files)
+    with pytest.raises(FolderError, match="cannot be opened"):
+        Store(tmp_path / "no folder" / "b0")
+
+
+def test_what_a_healed_link_has_to_say_comes_before_the_next_record():
+    overlay = row_of(2, "covering")
+    overlay.cut("b0", "b1")
+    overlay.feed("b0", {"op": "subscribe", "id": "ana", "expression": "price < 5"})
+    overlay.feed("b1", {"op": "publish", "id": "kept", "price": 3, "until": 60, "time": 0})
+    overlay.heal("b0", "b1")
+    assert overlay.feed("b1", {"op": "publish", "id": "e", "price": 4}) == ["ana"]
+    assert overlay.run() == [("ana", "kept", True)]
+    answer = overlay.feed("b1", {"op": "unsubscribe", "id": "zoe"})
+    assert str(answer) == "no subscription has the id 'zoe'"
+    with pytest.raises(RecordError):
+        overlay.feed("b1", {"op": "subscribe"})
+
+
 def test_mistakes_are_named():
     with pytest.raises(SettingsError, match="closes a circle"):
         Overlay(["a", "b", "c"], [("a", "b"), ("b", "c"), ("c", "a")])

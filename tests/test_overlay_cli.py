@@ -18,7 +18,7 @@ from stentor.cli.overlay_file import load
 from stentor.cli.overlay_picture import layout
 from stentor.cli.overlay_run import bursts, carried, run
 from stentor.cli.overlay_workload import Coming
-from stentor.errors import DisagreementError, RecordError, SettingsError
+from stentor.errors import DisagreementError, SettingsError
 from stentor.language.parser import parse
 from stentor.model import Event, Subscription
 from stentor.model.record import Publish, Subscribe, Unsubscribe
@@ -39,7 +39,7 @@ def written(folder, text):
 
 def outcome(file):
     """Links, brokers and counts after the workload of *file*."""
-    overlay, counts = run(load(file), lambda done, note="": None)
+    overlay, counts, _ = run(load(file), lambda done, note="": None)
     overlay.check()
     return carried(overlay), [one.stats() for one in overlay.brokers.values()], counts
 
@@ -130,9 +130,22 @@ def test_records_of_a_file_are_fed_in_order(tmp_path):
     assert sum(link["subscribe"] for link in found["links"]) == 2
     assert sum(link["unsubscribe"] for link in found["links"]) == 2
     assert found["space"] is None
-    (tmp_path / "records.jsonl").write_text("no record\n")
-    with pytest.raises(RecordError, match=r"records\.jsonl"):
-        list(load(file).workload)
+    assert found["reasons"] == ["refused: no subscription has the id 'ana'"]
+
+
+def test_bad_records_are_counted_and_left_out(tmp_path):
+    file = written(tmp_path, f'{LINKS}policy = "mics"\n[workload]\nrecords = "records.jsonl"\n')
+    good = [
+        {"op": "subscribe", "id": f"s{low}", "expression": f"price BETWEEN {low} AND {low + 9}"}
+        for low in range(0, 50, 5)
+    ]
+    lines = ["no record", *map(json.dumps, good), '{"op": "publish", "id": "e", "price": 7}', "{}"]
+    (tmp_path / "records.jsonl").write_text("\n".join(lines))
+    result = ran(file)
+    assert re.search(r"rejected +2\n", result.stdout)
+    assert re.search(r"deliveries +2\n", result.stdout)
+    assert "rejected: records.jsonl, line 1:" in result.stdout
+    assert "rejected: records.jsonl, line 13:" in result.stdout
 
 
 # Mistakes.

@@ -38,6 +38,8 @@ WIDTHS: Final = 8
 FEWER: Final = 50
 #: Of the space: a cell for each value, but for the last two, which share one.
 BITS: Final = 8
+#: Subscriptions and events before the first row, so that none includes compiling.
+WARM_UP: Final = 50
 #: What a picture shows.
 CHARTS: Final = (
     Chart("What links were told of subscriptions", "messages", ("told",)),
@@ -68,6 +70,9 @@ class _Done(NamedTuple):
 def tables(options: BenchOptions) -> tuple[Table, ...]:
     """Many subscriptions and few, each uniform and by Zipf's law: one engine, then each policy."""
     size = options.size or SIZE
+    options.progress("warming up")
+    for policy in POLICIES:
+        _overlay(_drawn(Cubes(), WARM_UP, WARM_UP), policy, 1, lambda message: None, policy)
     return tuple(
         _table(Cubes(options.seed, distribution, dimensions, sizes=WIDTHS), count, options)
         for dimensions, count in ((2, size), (3, max(1, size // FEWER)))

@@ -48,8 +48,8 @@ class Broker:
 
     *policy* says what its links are told, *index* names the structure that matches, *space* is what
     the ranges on links are about, one for the whole overlay. Ids of subscriptions are the clients'
-    own; ids of live events are unique in the whole overlay. With a *store* it goes on where it, or
-    the broker that had the store before, has stopped.
+    own; ids of live events are unique in the whole overlay. With a *store*
+    it goes on where the broker of that name has stopped.
     """
 
     def __init__(
@@ -191,6 +191,8 @@ class Broker:
                 return self._routing.published(source, event, keys, ranged, self.time, outcome)
             case Publish(event), _:
                 self._routing.note_holder(source, event)
+            case ((Unsubscribe(name) | Move(name)), UnknownIdError()):
+                return UnknownIdError(f"no subscription has the id {name!r}", id=name)
             case ((Subscribe() | Unsubscribe() | Move()), Changes(added)):
                 if source == CLIENT:
                     self._client_changed(record, answer, outcome)
@@ -357,6 +359,7 @@ class Broker:
 
     def _restore(self, store: Store) -> None:
         """Stand where the one stood that kept its state in *store*; every link is down."""
+        store.belong_to(self.name)
         self.time = BEGINNING if (time := store.fact("time")) is None else time
         for neighbour in store.fact("neighbours") or ():
             self._add_link(neighbour)

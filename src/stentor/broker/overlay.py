@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from stentor.broker.broker import LATE, Broker
 from stentor.broker.held import Held
@@ -18,6 +19,7 @@ from stentor.index.mics.space import Space
 from stentor.model import Changes, Schema
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 from stentor.model.time import BEGINNING
+from stentor.wire.records import record_from_dict
 
 
 class Carried(NamedTuple):
@@ -35,20 +37,18 @@ Choose = Callable[[int], int]
 class Overlay:
     """Brokers that are joined to a tree, or to several, by *links*.
 
-    >>> from stentor.wire.records import record_from_dict
     >>> overlay = Overlay(["west", "east"], [("west", "east")])
-    >>> def fed(broker, **record):
-    ...     return overlay.feed(broker, record_from_dict(record, overlay.schema))
-    >>> fed("east", op="publish", id="e1", price=280, until=60, time=0)
+    >>> overlay.feed("east", {"op": "publish", "id": "e1", "price": 280, "until": 60, "time": 0})
     []
-    >>> fed("west", op="subscribe", id="ana", expression="price < 300")
+    >>> overlay.feed("west", {"op": "subscribe", "id": "ana", "expression": "price < 300"})
     Changes(added=['e1'], removed=[])
-    >>> fed("east", op="publish", id="e2", price=250)
+    >>> overlay.feed("east", {"op": "publish", "id": "e2", "price": 250})
     ['ana']
 
     Each *policy* is one for all or one for each broker; `mics` needs a *space*. Messages on a link
     stay in order; of the links *choose* picks the next one. Every record has the time of the
-    latest, wherever it came.
+    latest, wherever it came. *stores*, or their files, by broker let it go on where another overlay
+    stopped.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Overlay:
         index: str = "auto",
         schema: Schema | None = None,
         space: Space | None = None,
-        stores: Mapping[str, Store] | None = None,
+        stores: Mapping[str, Store | str | Path] | None = None,
         choose: Choose = lambda count: 0,
     ) -> None:
         self.schema = Schema() if schema is None else schema
@@ -69,8 +69,15 @@ class Overlay:
         self.unwanted = 0  # events that came over a link for nothing
         self.space = space
         self._policy, self._index, self._choose = policy, index, choose
-        self._stores = dict(stores or {})
+        self._stores = {
+            name: store if isinstance(store, Store) else Store(store)
+            for name, store in (stores or {}).items()
+        }
         self.brokers = {name: self._broker(name) for name in brokers}
+        if strangers := self._stores.keys() - self.brokers.keys():
+            raise SettingsError(
+                f"there are stores for {sorted(strangers)}, who are no brokers here"
+            )
         self.links: dict[tuple[str, str], bool] = {}  # whether each is up
         self._waiting: dict[tuple[str, str], deque[Message]] = {}
         self._deliveries: list[Delivery] = []
@@ -86,24 +93,41 @@ class Overlay:
 
     # Records.
 
-    def feed(self, broker: str, record: Record) -> Answer:
-        """The answer to a client's *record*: what one engine would have answered.
+    def feed(self, broker: str, record: Record | Mapping[str, Any]) -> Answer:
+        """The answer to a client's *record*, or to one as a dict: what one engine would answer.
 
-        For an event the ids of those who got it, sorted; for a change of a subscription `Changes`.
+        For an event the ids of those who got it, sorted; for a change of a subscription `Changes`;
+        for a record that is refused its error, as a report of an engine has it. Links carry what
+        waits before it comes. What others are given is left for `deliveries`.
         """
+        if not isinstance(record, Publish | Subscribe | Unsubscribe | Move):
+            record = record_from_dict(record, self.schema)
+        self._carry_all()
+        others, self._deliveries = self._deliveries, []
         answer = self.send(broker, [record])[0]
-        deliveries = self.run()
+        self._carry_all()
+        own = self._own_deliveries(record)
+        self._deliveries = others + [one for one in self._deliveries if one not in own]
+        if not self._deliveries:
+            self._acknowledge()
         match record:
-            case Publish(event) if isinstance(answer, list):
-                return sorted(one.subscription for one in deliveries if one.event == event.id)
+            case Publish() if isinstance(answer, list):
+                return sorted(one.subscription for one in own)
             case Subscribe() | Move() if isinstance(answer, Changes):
-                id = record.id if isinstance(record, Move) else record.subscription.id
-                own = [one for one in deliveries if one.subscription == id]
                 return Changes(
                     sorted(one.event for one in own if one.added),
                     sorted(one.event for one in own if not one.added),
                 )
         return answer
+
+    def _own_deliveries(self, record: Record) -> list[Delivery]:
+        """What has been delivered because of *record*, and is its answer."""
+        match record:
+            case Publish(event):
+                return [one for one in self._deliveries if one.event == event.id]
+            case Subscribe(subscription):
+                return [one for one in self._deliveries if one.subscription == subscription.id]
+        return [one for one in self._deliveries if one.subscription == record.id]
 
     def send(self, broker: str, records: Sequence[Record]) -> list[Answer]:
         """What *broker* itself answers to its clients' *records*; the rest comes with `run`."""
@@ -129,9 +153,12 @@ class Overlay:
 
     def run(self) -> list[Delivery]:
         """Carry messages until none waits; all deliveries since the last time."""
+        self._carry_all()
+        return self.deliveries()
+
+    def _carry_all(self) -> None:
         while self.carry():
             pass
-        return self.deliveries()
 
     def carry(self, most: int | None = None) -> bool:
         """Hand over what waits on one link, *most* messages of it; whether there was any."""
@@ -154,9 +181,13 @@ class Overlay:
     def deliveries(self) -> list[Delivery]:
         """What clients were given since the last time, whatever is still on its way."""
         deliveries, self._deliveries = self._deliveries, []
-        for broker in self.brokers.values() if deliveries else ():
-            broker.delivered()
+        if deliveries:
+            self._acknowledge()
         return deliveries
+
+    def _acknowledge(self) -> None:
+        for broker in self.brokers.values():
+            broker.delivered()
 
     def pass_time(self, time: int) -> None:
         """Let it be *time* everywhere; what is over is withdrawn."""

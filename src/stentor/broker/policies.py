@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
+from stentor._jit import announce_compilation
 from stentor.broker.interest import AnyInterest, Interest, Interests, RangeInterest, ranges_of
 from stentor.broker.merging import MergedRanges, Told
 from stentor.broker.messages import Want
@@ -105,6 +106,7 @@ class Covering(Policy):
 
     def __init__(self, relations: Relations) -> None:
         super().__init__()
+        announce_compilation("stentor.covering")
         self._relations = relations
         self._ranges = MergedRanges()
 
@@ -162,6 +164,7 @@ class Merging(Policy):
             raise SettingsError(
                 "the policy 'mics' needs the space that all brokers share: give `space`"
             )
+        announce_compilation("stentor.index.mics")
         self._most = ranges
         self._ranges = MergedRanges(gap)
 

@@ -40,7 +40,12 @@ class Store:
     def __init__(self, path: str | Path = ":memory:") -> None:
         try:
             self._database = sqlite3.connect(path, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode = WAL")  # one wait for the disk a batch
             self._database.executescript(_TABLES)
+        except sqlite3.OperationalError as error:
+            raise FolderError(
+                f"{path} cannot be opened as a broker's database: {error}; is there such a folder?"
+            ) from None
         except sqlite3.DatabaseError as error:
             raise FolderError(f"{path} is no broker's database: {error}") from None
         version = self.fact("version")
@@ -48,6 +53,13 @@ class Store:
             self.keep_fact("version", _VERSION)
         elif version != _VERSION:
             raise FolderError(f"{path} has version {version}, and this Stentor reads {_VERSION}")
+
+    def belong_to(self, broker: str) -> None:
+        """Be the store of *broker*; a FolderError where it is that of another."""
+        owner = self.fact("broker")
+        if owner not in (None, broker):
+            raise FolderError(f"this is the store of the broker {owner!r}, not of {broker!r}")
+        self.keep_fact("broker", broker)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:

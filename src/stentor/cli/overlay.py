@@ -39,19 +39,22 @@ def command(
     described = load(file)
     start = perf_counter()
     with progress("Carrying messages", described.workload.total) as advance:
-        overlay, counts = run(described, advance)
+        overlay, counts, reasons = run(described, advance)
     found: dict[str, Any] = {**counts, "seconds": round(perf_counter() - start, 3)}
     links, brokers = carried(overlay), held(overlay, described)
     space = overlay.space
     if as_json:
         named = None if space is None else space.to_dict()
-        print(json.dumps({"links": links, "brokers": brokers, "space": named, **found}))
+        shown = {"links": links, "brokers": brokers, "space": named, **found, "reasons": reasons}
+        print(json.dumps(shown))
     else:
         screen = Console(highlight=False)
         screen.print(_table(links))
         screen.print(_table(brokers))
         for name, count in found.items():
             screen.print(f"{name:<15}{count:>12,}")
+        for reason in reasons:
+            screen.print(f"  {reason}", markup=False, soft_wrap=True)
         if (trees := tree_count(overlay)) > 1:
             screen.print(f"these are {trees} trees: nothing passes from one to another")
         if space is not None:

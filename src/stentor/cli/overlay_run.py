@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from stentor.broker import Overlay
 from stentor.broker.messages import KINDS
@@ -17,33 +17,51 @@ from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
 
 #: Events that come together: what they lead to does not depend on it.
 EVENTS: Final = 500
+#: Reasons that are shown.
+REASONS: Final = 10
 
 
-def run(described: Described, advance: Advance) -> tuple[Overlay, dict[str, int]]:
-    """The overlay after its workload, and what came of it.
+class Outcome(NamedTuple):
+    """The overlay after its workload, what came of it, and why records did not count."""
 
-    Each subscriber and each event comes to a random broker.
-    """
+    overlay: Overlay
+    counts: dict[str, int]
+    reasons: list[str]  # the first of them
+
+
+def run(described: Described, advance: Advance) -> Outcome:
+    """What came of the workload; each subscriber and each event comes to a random broker."""
     overlay = described.overlay()
     overlay.run()
     overlay.carried.clear()
     choose = random.Random(described.workload.cubes.seed)
     names = list(overlay.brokers)
     homes: dict[str, str] = {}
-    counts = dict.fromkeys(("subscriptions", "events", "deliveries", "refused"), 0)
-    for burst in bursts(described.workload, described.workload.burst):
+    kinds = ("subscriptions", "events", "deliveries", "rejected", "refused")
+    counts = dict.fromkeys(kinds, 0)
+    reasons: list[str] = []
+
+    def reject(reason: str) -> None:
+        counts["rejected"] += 1
+        reasons.append(f"rejected: {reason}")
+
+    workload = described.workload
+    for burst in bursts(workload.records(reject), workload.burst):
         at: dict[str, list[Record]] = {}
         for record, _ in burst:
             at.setdefault(_place(record, homes, choose.choice(names)), []).append(record)
             counts["subscriptions"] += isinstance(record, Subscribe)
             counts["events"] += isinstance(record, Publish)
         for broker, records in at.items():
-            answers = overlay.send(broker, records)
-            counts["refused"] += sum(isinstance(answer, StentorError) for answer in answers)
+            for answer in overlay.send(broker, records):
+                if isinstance(answer, StentorError):
+                    counts["refused"] += 1
+                    reasons.append(f"refused: {answer}")
+        del reasons[REASONS:]
         counts["deliveries"] += sum(one.added for one in overlay.run())
         advance(burst[-1].done)
     counts["for nothing"] = overlay.unwanted
-    return overlay, counts
+    return Outcome(overlay, counts, reasons)
 
 
 def bursts(workload: Iterable[Coming], changes: int) -> Iterator[list[Coming]]:
@@ -108,7 +126,9 @@ def tree_count(overlay: Overlay) -> int:
 
 def held(overlay: Overlay, described: Described) -> list[dict[str, Any]]:
     """What each broker holds: one row each."""
-    return [
-        {"broker": name, "policy": described.policies[name], **broker.stats()}
-        for name, broker in overlay.brokers.items()
-    ]
+    rows = []
+    for name, broker in overlay.brokers.items():
+        stats = broker.stats()
+        stats = {("merged ranges" if of == "ranges" else of): stats[of] for of in stats}
+        rows.append({"broker": name, "policy": described.policies[name], **stats})
+    return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from stentor.encoding.columns import SubscriptionColumns
 from stentor.encoding.subscriptions import Standing, encode_subscriptions
-from stentor.errors import RecordError, StentorError
+from stentor.errors import StentorError
 from stentor.language.admit import admit
 from stentor.model import Schema
 from stentor.model.record import Record, Subscribe
@@ -35,6 +35,10 @@ class Coming(NamedTuple):
     done: int
 
 
+#: Hears why a line of the file cannot be read.
+Reject = Callable[[str], None]
+
+
 @dataclass(frozen=True)
 class Workload:
     """Records of the file *path*, or without one so many subscriptions, then so many events."""
@@ -52,16 +56,19 @@ class Workload:
         drawn = self.subscriptions + self.events
         return drawn if self.path is None else self.path.stat().st_size
 
-    def __iter__(self) -> Iterator[Coming]:
-        return self._drawn(self.schema) if self.path is None else self._read(self.path, self.schema)
+    def records(self, reject: Reject, schema: Schema | None = None) -> Iterator[Coming]:
+        """All records that can be read; *reject* hears of the others."""
+        known = self.schema if schema is None else schema
+        return self._drawn(known) if self.path is None else self._read(self.path, known, reject)
 
-    def _read(self, path: Path, schema: Schema) -> Iterator[Coming]:
+    def _read(self, path: Path, schema: Schema, reject: Reject) -> Iterator[Coming]:
         settings = ReadSettings(default_op="publish")
         for chunk in open_records(path, schema, settings, chunk_records=_CHUNK):
             for one in chunk.records:
                 if isinstance(one, Rejected):
-                    raise RecordError(f"{path}: {one.reason}")
-                yield Coming(one, chunk.bytes_read)
+                    reject(f"{path.name}, line {one.line}: {one.reason}")
+                else:
+                    yield Coming(one, chunk.bytes_read)
 
     def _drawn(self, schema: Schema) -> Iterator[Coming]:
         for number, text in enumerate(self.cubes.texts(self.subscriptions)):
@@ -73,7 +80,7 @@ class Workload:
     def sample(self) -> tuple[SubscriptionColumns, Schema]:
         """The first subscriptions as columns of a schema of their own."""
         schema = Schema.from_dict(self.schema.to_dict())
-        coming = self._drawn(schema) if self.path is None else self._read(self.path, schema)
+        coming = self.records(lambda reason: None, schema)
         wishes = (one.record.subscription for one in coming if isinstance(one.record, Subscribe))
         standing = []
         for wish in islice(wishes, SAMPLE):

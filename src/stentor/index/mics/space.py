@@ -78,6 +78,10 @@ class Space:
                 raise SettingsError(
                     f"{one.attribute!r} has {len(one.edges)} edges; expected {cells - 1}, ascending"
                 )
+        if len({(one.attribute, one.axis) for one in self.dimensions}) < len(self.dimensions):
+            raise SettingsError(
+                "two dimensions are the same; expected each attribute and axis once"
+            )
         if len({bool(one.edges) for one in self.dimensions}) > 1:
             raise SettingsError("some dimensions have edges; expected all of them or none")
         _ = self.partition
@@ -102,7 +106,10 @@ class Space:
         alternatives = np.arange(len(columns.predicate_start) - 1)
         chosen = choose_dimensions(columns, alternatives, history, settings)
         if not chosen:
-            raise SettingsError("no subscription bounds a number or a place; name the dimensions")
+            raise SettingsError(
+                "the subscriptions have too few different bounds to choose from; "
+                "name the dimensions"
+            )
         partition = partition_of(chosen, settings)
         names = list(schema)
         edges = [end.tolist() for end in partition.edges] or [[]] * len(chosen)
