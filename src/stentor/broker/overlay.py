@@ -285,6 +285,8 @@ class Overlay:
     def _join(self, one: str, other: str) -> None:
         for name in (one, other):
             self._broker_of(name)
+        if one == other:
+            raise SettingsError(f"a link joins {one!r} to itself; expected two brokers")
         if other in self.reach(one):
             raise SettingsError(
                 f"a link from {one!r} to {other!r} closes a circle: expected a tree"

@@ -67,7 +67,7 @@ def _value(structure: type[Structure], name: str, text: str) -> Any:
     """The value of the setting *name* that is written as *text*."""
     kinds: dict[str, type[Any]] = {field.name: type(field.default) for field in _fields(structure)}
     if name not in kinds:
-        raise SettingsError(_unknown(structure, name, "setting", [*kinds]))
+        raise SettingsError(_unknown(structure, name, "setting", []))
     kind = kinds[name]
     if kind is bool:
         if text in (_TRUE, _FALSE):
