@@ -48,8 +48,8 @@ class Broker:
 
     *policy* says what its links are told, *index* names the structure that matches, *space* is what
     the ranges on links are about, one for the whole overlay. Ids of subscriptions are the clients'
-    own; ids of live events are unique in the whole overlay. With a *store*
-    it goes on where the broker of that name has stopped.
+    own; ids of live events are unique in the whole overlay. With a *store* it goes on where the
+    broker of that name has stopped.
     """
 
     def __init__(

@@ -106,9 +106,9 @@ class Overlay:
         others, self._deliveries = self._deliveries, []
         answer = self.send(broker, [record])[0]
         self._carry_all()
-        own = self._own_deliveries(record)
-        self._deliveries = others + [one for one in self._deliveries if one not in own]
-        if not self._deliveries:
+        own = [one for one in self._deliveries if _is_answer(one, record)]
+        self._deliveries = others + [one for one in self._deliveries if not _is_answer(one, record)]
+        if own and not self._deliveries:
             self._acknowledge()
         match record:
             case Publish() if isinstance(answer, list):
@@ -119,15 +119,6 @@ class Overlay:
                     sorted(one.event for one in own if not one.added),
                 )
         return answer
-
-    def _own_deliveries(self, record: Record) -> list[Delivery]:
-        """What has been delivered because of *record*, and is its answer."""
-        match record:
-            case Publish(event):
-                return [one for one in self._deliveries if one.event == event.id]
-            case Subscribe(subscription):
-                return [one for one in self._deliveries if one.subscription == subscription.id]
-        return [one for one in self._deliveries if one.subscription == record.id]
 
     def send(self, broker: str, records: Sequence[Record]) -> list[Answer]:
         """What *broker* itself answers to its clients' *records*; the rest comes with `run`."""
@@ -359,3 +350,13 @@ class Overlay:
         self.time = max(self.time, time)
         self._live.over(self.time)
         self._homes.over(self.time)
+
+
+def _is_answer(delivery: Delivery, record: Record) -> bool:
+    """Whether *delivery*, which *record* led to, is a part of its answer."""
+    match record:
+        case Publish(event):
+            return delivery.event == event.id
+        case Subscribe(subscription):
+            return delivery.subscription == subscription.id
+    return delivery.subscription == record.id

@@ -22,7 +22,7 @@ from stentor.model import Schema
 from stentor.model.record import Move, Record, Subscribe, Unsubscribe
 
 #: What is told under a name from now on, in the order in which it must be said; None: nothing.
-Telling = list[tuple[str, AnyInterest | None]]
+ToTell = list[tuple[str, AnyInterest | None]]
 #: About how many ranges an alternative is told as, at most.
 RANGES: Final = 64
 
@@ -53,14 +53,14 @@ class Policy(ABC):
         return self._messages(self._drop(name), time)
 
     @abstractmethod
-    def _put(self, interests: Interests) -> Telling:
+    def _put(self, interests: Interests) -> ToTell:
         """What is told from now on."""
 
     @abstractmethod
-    def _drop(self, name: str) -> Telling:
+    def _drop(self, name: str) -> ToTell:
         """What is told from now on."""
 
-    def _messages(self, telling: Telling, time: int) -> list[Record | Want]:
+    def _messages(self, telling: ToTell, time: int) -> list[Record | Want]:
         found = (self._message(name, interest, time) for name, interest in telling)
         return [message for message in found if message is not None]
 
@@ -91,10 +91,10 @@ class Policy(ABC):
 class Flooding(Policy):
     """Everything is told."""
 
-    def _put(self, interests: Interests) -> Telling:
+    def _put(self, interests: Interests) -> ToTell:
         return [*interests.by_name.items()]
 
-    def _drop(self, name: str) -> Telling:
+    def _drop(self, name: str) -> ToTell:
         return [(name, None)]
 
     def check(self) -> None:
@@ -110,8 +110,8 @@ class Covering(Policy):
         self._relations = relations
         self._ranges = MergedRanges()
 
-    def _put(self, interests: Interests) -> Telling:
-        told: Telling = []
+    def _put(self, interests: Interests) -> ToTell:
+        told: ToTell = []
         if exact := [*interests.exact]:
             told += self._forwarded(self._relations.subscribe_batch(exact, interests.columns))
         if ranged := interests.ranged:
@@ -121,25 +121,25 @@ class Covering(Policy):
         other += [name for name in ranged if name in self._relations]
         return self._changed_kind(other[0], told) if other else told
 
-    def _changed_kind(self, name: str, told: Telling) -> Telling:
+    def _changed_kind(self, name: str, told: ToTell) -> ToTell:
         """*told*, after what takes over from that which *name* was: ranges, or a subscription."""
         is_exact = isinstance(self.interests[name], Interest)
         taken = self._drop_ranges(name) if is_exact else self._drop_exact(name)
         own = [] if any(one == name for one, _ in told) else [(name, None)]
         return [one for one in taken if one[0] != name] + told + own
 
-    def _drop(self, name: str) -> Telling:
+    def _drop(self, name: str) -> ToTell:
         return self._drop_ranges(name) if name in self._ranges else self._drop_exact(name)
 
-    def _drop_ranges(self, name: str) -> Telling:
+    def _drop_ranges(self, name: str) -> ToTell:
         return _as_ranges(self._ranges.drop(name))
 
-    def _drop_exact(self, name: str) -> Telling:
+    def _drop_exact(self, name: str) -> ToTell:
         return self._forwarded(self._relations.unsubscribe(name))
 
-    def _forwarded(self, forwarding: Forwarding) -> Telling:
+    def _forwarded(self, forwarding: Forwarding) -> ToTell:
         """First what takes over, then what is withdrawn."""
-        told: Telling = [(name, self.interests[name]) for name in forwarding.forward]
+        told: ToTell = [(name, self.interests[name]) for name in forwarding.forward]
         return told + [(name, None) for name in forwarding.withdraw]
 
     def check(self) -> None:
@@ -168,10 +168,10 @@ class Merging(Policy):
         self._most = ranges
         self._ranges = MergedRanges(gap)
 
-    def _put(self, interests: Interests) -> Telling:
+    def _put(self, interests: Interests) -> ToTell:
         return _as_ranges(self._ranges.put(*interests.projected(self._most)))
 
-    def _drop(self, name: str) -> Telling:
+    def _drop(self, name: str) -> ToTell:
         return _as_ranges(self._ranges.drop(name))
 
     def check(self) -> None:
@@ -180,7 +180,7 @@ class Merging(Policy):
         assert self.told == dict(_as_ranges([*self._ranges.told.items()]))
 
 
-def _as_ranges(told: Told) -> Telling:
+def _as_ranges(told: Told) -> ToTell:
     return [(name, RangeInterest(name, pairs) if pairs else None) for name, pairs in told]
 
 
