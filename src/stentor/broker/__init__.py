@@ -5,6 +5,7 @@
     policies   what a link is told: everything, what covers the rest, or merged ranges
     tables     who wants what at a broker, and its live events
     telling    how what one link says is handed on to the others
+    neighbours what neighbours say: their tables change, and it is handed on
     routing    how events are handed on to clients and over links
     broker     one broker, a plain object: message in, messages out
     store      a broker's state in SQLite

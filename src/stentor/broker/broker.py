@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from stentor.broker.admission import mistake_in
-from stentor.broker.interest import AnyInterest, Interest, RangeInterest
+from stentor.broker.interest import AnyInterest, Interest
 from stentor.broker.keys import BETWEEN, CLIENT
 from stentor.broker.link import Link
 from stentor.broker.messages import Delivery, Greeting, Message, Sent, Want
+from stentor.broker.neighbours import Neighbours
 from stentor.broker.outcome import Outcome
 from stentor.broker.policies import policy_of
 from stentor.broker.routing import Routing
@@ -73,6 +74,9 @@ class Broker:
         self._tables = Tables(name, index, self.schema, space, self.links, self._store)
         self._telling = Telling(self.links, self.schema, space)
         self._routing = Routing(self.links, self._tables)
+        self._neighbours = Neighbours(
+            name, space, self.links, self._tables, self._telling, self._routing
+        )
         self._known_attributes = 0  # that the store knows too
         if store is not None:
             self._restore(store)
@@ -95,8 +99,7 @@ class Broker:
             exact = [name for name, one in wants.items() if isinstance(one, Interest)]
             self._tables.step(neighbour, [Unsubscribe(name, self.time) for name in exact])
             for name in [*wants]:
-                self._tables.drop_neighbour(neighbour, name)
-                self._drop(neighbour, name, outcome)
+                self._neighbours.drop(neighbour, name, self.time, outcome)
             del self.links[neighbour]
             self._store.keep_fact("neighbours", list(self.links))
         return outcome.sent
@@ -197,10 +200,22 @@ class Broker:
                 if source == CLIENT:
                     self._client_changed(record, answer, outcome)
                 else:
-                    self._neighbour_changed(source, record, added, outcome)
+                    self._neighbours.changed(source, record, added, self.time, outcome)
         return answer
 
-    # Wishes.
+    def _told(self, source: str, message: Want | Greeting, outcome: Outcome) -> None:
+        """Let the neighbour *source* want other ranges, or other things altogether."""
+        link = self._link(source)
+        if mistake := self._neighbours.mistake_in(source, message):
+            outcome.answers.append(mistake)
+            if isinstance(message, Greeting):
+                link.up = False
+            return
+        self._pass_time(message.time, outcome)
+        if isinstance(message, Want):
+            self._neighbours.wanted(source, message, self.time, outcome)
+        else:
+            self._neighbours.greeted(source, message, self.time, outcome)
 
     def _client_changed(
         self, record: Subscribe | Unsubscribe | Move, changes: Changes, outcome: Outcome
@@ -211,128 +226,9 @@ class Broker:
             outcome.deliveries += [Delivery(id, event, added) for event in events]
         if isinstance(record, Unsubscribe):
             self._tables.drop_client(id)
-            self._drop(CLIENT, self._tables.name_of(id), outcome)
+            self._withdraw(id, outcome)
         else:
             self._telling.put(CLIENT, self._tables.put_client(record))
-
-    def _neighbour_changed(
-        self,
-        source: str,
-        record: Subscribe | Unsubscribe | Move,
-        live: Iterable[str],
-        outcome: Outcome,
-    ) -> None:
-        """File a neighbour's change, send it the *live* events that it wants now, hand it on."""
-        self._routing.send_live(live, source, self.time, outcome)
-        match record:
-            case Unsubscribe(name):
-                self._tables.drop_neighbour(source, name)
-                self._drop(source, name, outcome)
-                return
-            case Subscribe(subscription):
-                interest = Interest(subscription.id, subscription)
-            case Move(name, at):
-                known = self.links[source].wants[name]
-                assert isinstance(known, Interest), "the engine knows it, so it is no ranges"
-                interest = known.moved(at)
-        self._put(source, interest)
-
-    def _told(self, source: str, message: Want | Greeting, outcome: Outcome) -> None:
-        """Let the neighbour *source* want other ranges, or other things altogether."""
-        if isinstance(message, Want):
-            self._wanted(source, message, outcome)
-        else:
-            self._greeted(source, message, outcome)
-
-    def _wanted(self, source: str, want: Want, outcome: Outcome) -> None:
-        """Let the neighbour *source* want ranges, or none, under a name."""
-        if mistake := self._mistake_in(source, want):
-            outcome.answers.append(mistake)
-            return
-        self._pass_time(want.time, outcome)
-        known = self._link(source).wants.get(want.name)
-        if isinstance(known, Interest):
-            self._tables.step(source, [Unsubscribe(want.name, self.time)])
-        if want.ranges:
-            live = self._tables.events.within(want.ranges)
-            self._routing.send_live(live, source, self.time, outcome)
-            self._put(source, RangeInterest(want.name, want.ranges))
-        elif known is not None:
-            self._tables.drop_neighbour(source, want.name)
-            self._drop(source, want.name, outcome)
-
-    def _mistake_in(self, source: str, want: Want | RangeInterest) -> SettingsError | None:
-        """What is wrong with ranges that *source* tells."""
-        if self.space is None:
-            return SettingsError(
-                f"{source} tells {self.name} ranges of a space that it does not have: "
-                "give all brokers of an overlay the same `space`"
-            )
-        last = self.space.partition.curve.last_number
-        if not all(0 <= low <= high <= last for low, high in want.ranges):
-            return SettingsError(f"{source} tells {self.name} ranges beyond 0 … {last}")
-        return None
-
-    def _put(self, source: str, interest: AnyInterest) -> None:
-        self._tables.put_neighbour(source, interest)
-        self._telling.put(source, interest)
-
-    def _drop(self, source: str, name: str, outcome: Outcome) -> None:
-        outcome.sent += self._telling.drop(source, name, self.time)
-
-    def _greeted(self, source: str, greeting: Greeting, outcome: Outcome) -> None:
-        """Let *source* want what it says now, and send it the live events that it lacks."""
-        link = self._link(source)
-        if not link.up:  # what it lacks could not be sent, and it will not greet again
-            mistake = f"{source} greets {self.name} over a link that is down; `connect` it first"
-            outcome.answers.append(SettingsError(mistake))
-            return
-        if greeting.space != self.space:
-            mistake = f"{source} and {self.name} have different spaces; give all brokers the same"
-            outcome.answers.append(SettingsError(mistake))
-            link.up = False
-            return
-        self._pass_time(greeting.time, outcome)
-        link.holds |= greeting.held.intersection(self._tables.events)
-        told = {one.name: one for one in greeting.told}
-        wanted = self._replace_all(source, told, outcome)
-        for interest in told.values():
-            if link.wants.get(interest.name) != interest:
-                self._put(source, interest)
-        for name in [name for name in link.wants if name not in told]:
-            self._tables.drop_neighbour(source, name)
-            self._drop(source, name, outcome)
-        live = (id for id in self._tables.events if id in wanted)
-        self._routing.send_live(live, source, self.time, outcome)
-
-    def _replace_all(self, source: str, told: dict[str, AnyInterest], outcome: Outcome) -> set[str]:
-        """Let the engine hold what *source* has *told*, and nothing else of it.
-
-        The live events that it wants; what is refused is taken out of *told*.
-        """
-        records: list[Record] = [
-            Unsubscribe(name, self.time)
-            for name, one in self.links[source].wants.items()
-            if isinstance(one, Interest)
-        ]
-        wanted: set[str] = set()
-        mistakes: dict[str, StentorError] = {}
-        for name, interest in told.items():
-            if isinstance(interest, Interest):
-                records.append(Subscribe(interest.subscription, self.time))
-            elif mistake := self._mistake_in(source, interest):
-                mistakes[name] = mistake
-            else:
-                wanted.update(self._tables.events.within(interest.ranges))
-        for record, answer in zip(records, self._tables.step(source, records), strict=True):
-            if isinstance(answer, Changes):
-                wanted.update(answer.added)
-            elif isinstance(record, Subscribe) and isinstance(answer, StentorError):
-                mistakes[record.subscription.id] = answer
-        for name in mistakes:
-            del told[name]
-        outcome.answers += mistakes.values()
-        return wanted
 
     # What stands.
 
@@ -341,7 +237,11 @@ class Broker:
         self.time = max(self.time, time)
         self._tables.drop_ended_events(self.time)
         for id in self._tables.ended_clients(self.time):
-            self._drop(CLIENT, self._tables.name_of(id), outcome)
+            self._withdraw(id, outcome)
+
+    def _withdraw(self, id: str, outcome: Outcome) -> None:
+        """Let all links know that the client's subscription *id* is gone."""
+        outcome.sent += self._telling.drop(CLIENT, self._tables.name_of(id), self.time)
 
     def _timed(self, record: Record) -> Record:
         """*record* at its time, or the broker's own where that is later."""
