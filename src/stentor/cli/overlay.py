@@ -59,7 +59,7 @@ def command(
             screen.print(f"these are {trees} trees: nothing passes from one to another")
         if space is not None:
             how = "chosen" if described.space.given is None else "given"
-            screen.print(f"space, {how}: {shown_space(space)}")
+            screen.print(f"space, {how}: {shown_space(space, overlay.schema)}")
     if picture is not None:
         draw(overlay, picture)
         console().print(f"The picture of the overlay: {picture}")

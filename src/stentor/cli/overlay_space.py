@@ -10,6 +10,7 @@ from stentor.cli.overlay_workload import Workload
 from stentor.errors import SettingsError, StentorError
 from stentor.index.mics.settings import EQUAL, VARIABLE
 from stentor.index.mics.space import AXES
+from stentor.model import Kind, Schema
 from stentor.pipeline.config.sections import Section, shown
 
 BITS: Final = 8
@@ -85,15 +86,25 @@ def _number(section: Section, key: str) -> float | None:
     return None
 
 
-def shown_space(space: Space) -> str:
-    """*space* for people: its dimensions, and how finely they are cut.
+def shown_space(space: Space, schema: Schema) -> str:
+    """*space* for people: its dimensions, how finely they are cut, and what cannot be meant.
 
-    >>> shown_space(Space((Dimension("price", 0, 100), Dimension("loc", -180, 180, "x")), bits=8))
-    'price 0 to 100, loc.x -180 to 180; 8 bits each'
+    >>> space = Space((Dimension("price", 0, 100), Dimension("loc", -180, 180)), bits=8)
+    >>> shown_space(space, Schema.declare({"loc": "point"}))
+    'price 0 to 100 (no record has it), loc -180 to 180 (a place needs axis x or y); 8 bits each'
     """
-    dimensions = (
-        f"{one.attribute}{'' if one.axis == 'value' else '.' + one.axis} "
-        f"{one.low:g} to {one.high:g}"
-        for one in space.dimensions
-    )
-    return f"{', '.join(dimensions)}; {space.bits} bits each"
+    return f"{', '.join(_shown(one, schema) for one in space.dimensions)}; {space.bits} bits each"
+
+
+def _shown(dimension: Dimension, schema: Schema) -> str:
+    name, axis = dimension.attribute, dimension.axis
+    kind = schema.kind(name)
+    if kind is Kind.STRING:
+        return f"{name} by its first letters"
+    shown = name if axis == "value" else f"{name}.{axis}"
+    doubt = ""
+    if name not in schema:
+        doubt = " (no record has it)"
+    elif kind is Kind.POINT and axis == "value":
+        doubt = " (a place needs axis x or y)"
+    return f"{shown} {dimension.low:g} to {dimension.high:g}{doubt}"
