@@ -34,6 +34,7 @@ from stentor.bench.report import show
 from stentor.encoding.columns import MatchPairs
 from stentor.encoding.hilbert import HilbertCurve
 from stentor.errors import DisagreementError, SettingsError, StentorError
+from stentor.index.scan import Scan
 
 
 def silent(message: str) -> None:
@@ -260,13 +261,13 @@ def test_the_mo_tree_subject_prints_the_scans_first_and_all_rows_agree(monkeypat
 
 
 def test_a_scan_that_loses_a_match_is_refused(monkeypatch):
-    match = scan.Scan.match
+    match = Scan.match
 
     def losing(self, events, *, threads=1):
         pairs = match(self, events, threads=threads)
         return MatchPairs(np.zeros_like(pairs.starts), pairs.rows[:0])
 
-    monkeypatch.setattr(scan.Scan, "match", losing)
+    monkeypatch.setattr(Scan, "match", losing)
     with pytest.raises(DisagreementError):
         bench.run("scan", BenchOptions(size=60_000, repetitions=1, progress=silent))
 

@@ -92,11 +92,17 @@ def matching_table(
     cases = []
     if row_scan:
         rows = partial(matched_by_rows, contenders[0].index.subscriptions)
-        cases.append(_case("row scan", rows, workload.events, ROW_SCAN_EVENTS, {}))
+        cases.append(matching_case("row scan", rows, workload.events, ROW_SCAN_EVENTS, {}))
     for contender in contenders:
         figures = figures_of(contender, workload)
         timed = event_count(workload.events)
-        cases.append(_case(contender.name, contender.index.match, workload.events, timed, figures))
+        match = contender.index.match
+        cases.append(matching_case(contender.name, match, workload.events, timed, figures))
+    return measured_table(workload, cases, options)
+
+
+def measured_table(workload: Workload, cases: Sequence[Case], options: BenchOptions) -> Table:
+    """The table of *cases*, which match the events of *workload*."""
     facts = {
         **workload.facts,
         "seed": options.seed,
@@ -136,7 +142,7 @@ def nbytes(columns: SubscriptionColumns | EventColumns) -> int:
     return sum(array.nbytes for array in columns)
 
 
-def _case(
+def matching_case(
     name: str, match: Match, events: EventColumns, timed: int, figures: Mapping[str, float]
 ) -> Case:
     """*match* timed on the first so many *events*, compared with others on more of them."""
