@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import numpy as np
 
@@ -12,11 +11,9 @@ from stentor.broker.interest import Pairs, ranges_of
 from stentor.encoding.events import Arrival, encode_events
 from stentor.encoding.hilbert import Ranges
 from stentor.index.mics.postings import Postings
+from stentor.index.mics.projection import EVENT_RANGES
 from stentor.index.mics.space import Space
 from stentor.model import Event, Schema
-
-#: About how many ranges a range event is turned into, at most.
-EVENT_RANGES: Final = 32
 
 
 def event_ranges(events: Iterable[Event], schema: Schema, space: Space) -> Ranges:

@@ -47,7 +47,7 @@ from stentor.index.mics.filters import (
     with_edges,
 )
 from stentor.index.mics.leaves import Leaves
-from stentor.index.mics.projection import Projection
+from stentor.index.mics.projection import EVENT_RANGES, Projection
 from stentor.index.mics.runs import Runs
 from stentor.index.mics.searching import Question
 from stentor.index.mics.settings import PAPER, Settings
@@ -60,8 +60,6 @@ from stentor.index.verify import Candidates, settle
 MOST_CANDIDATES: Final = 1 << 22
 #: Fewer alternatives than this never call for another choice of dimensions.
 FEW: Final = 64
-#: About how many ranges a range event is turned into, at most.
-EVENT_RANGES: Final = 32
 #: Alternatives that are filed at a time.
 CHUNK: Final = 1 << 16
 

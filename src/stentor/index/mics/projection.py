@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from stentor.index.mics.bounds import (
     bounds_of_alternatives,
     bounds_of_events,
 )
+
+#: About how many ranges a range event is turned into, at most.
+EVENT_RANGES: Final = 32
 
 
 @dataclass(frozen=True)
