@@ -8,8 +8,10 @@ import numpy as np
 
 from stentor.broker.held import Held
 from stentor.broker.interest import Pairs, ranges_of
+from stentor.encoding.columns import Int64
 from stentor.encoding.events import Arrival, encode_events
 from stentor.encoding.hilbert import Ranges
+from stentor.index.mics.check import check_postings
 from stentor.index.mics.postings import Postings
 from stentor.index.mics.projection import EVENT_RANGES
 from stentor.index.mics.space import Space
@@ -89,7 +91,14 @@ class LiveEvents:
         return len(self._held)
 
     def check(self) -> None:
-        """Assert that every live event is filed, or waits for it."""
-        if self._space is not None:
-            assert {*self._number, *self._unfiled} == set(self._held)
-            assert {number: id for id, number in self._number.items()} == self._id
+        """Assert that every live event is filed where it is, or waits for it."""
+        if self._space is None:
+            return
+        assert {*self._number, *self._unfiled} == set(self._held)
+        assert {number: id for id, number in self._number.items()} == self._id
+        check_postings(self._postings, np.array(sorted(self._id), np.int64), self._ranges_of)
+
+    def _ranges_of(self, numbers: Int64) -> Ranges:
+        assert self._space is not None
+        events = (self._held[self._id[number]] for number in numbers.tolist())
+        return event_ranges(events, self._schema, self._space)
