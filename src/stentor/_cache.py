@@ -1,6 +1,6 @@
-"""Folders for what is worked out once per user and machine, and then executed: compiled code.
+"""Folders for compiled code, which is made once per user and machine.
 
-So they can be written by their user and by nobody else.
+Their files are executed, so only their user may write to them.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def is_private(folder: Path) -> bool:
         return False
     status = folder.lstat()
     return stat.S_ISDIR(status.st_mode) and (
-        not hasattr(os, "getuid")  # Windows keeps both places inside the user's profile
+        not hasattr(os, "getuid")  # Windows keeps both folders inside the user's profile
         or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
     )
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether *folder* exists, or could be made, and takes a file."""
+    """Whether *folder* exists, or could be made, and can be written to."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

@@ -6,9 +6,22 @@ mapped from these at the edges only.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class StentorError(Exception):
-    """The root of everything Stentor raises on purpose."""
+    """The root of everything Stentor raises on purpose; it survives `pickle` and `copy`."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception's own way calls the class with `args` alone, which is not how all are made.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[StentorError], args: tuple[Any, ...], state: dict[str, Any]) -> Any:
+    """The error of this *kind* whose `__init__` left *args* and *state*."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class ExpressionError(StentorError, ValueError):
@@ -117,12 +130,24 @@ class FolderError(StentorError, OSError):
     """A saved folder that is foreign, truncated, newer than this version, or damaged."""
 
 
+class StoreError(FolderError):
+    """A broker's store that is damaged, full, open elsewhere or another's; a broker without it."""
+
+
+class BrokenEngineError(StentorError, RuntimeError):
+    """An engine in the middle of a change that it can neither finish nor undo: it refuses all."""
+
+
 class CapacityError(StentorError, OverflowError):
     """More in one set of columns than its numbers can count."""
 
 
 class ReadOnlyError(StentorError, TypeError):
     """A change to an index or a table that was opened read-only."""
+
+
+class JavaEndedError(StentorError, ConnectionError):
+    """The Java process of a Spark session has ended under a job or a stream."""
 
 
 class DisagreementError(StentorError, AssertionError):

@@ -13,8 +13,8 @@ from threading import Thread
 
 from pyspark.sql import SparkSession
 
+from stentor.demo.afternoon import KINDS
 from stentor.pipeline import StreamSettings, session, start
-from stentor.workloads.city import KINDS
 from tests.cluster.standalone import HOST, Cluster, standalone_cluster
 from tests.programs.afternoons import (
     Tables,

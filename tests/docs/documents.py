@@ -3,6 +3,7 @@
 Kinds of blocks, and what is done with them:
 
     python       runs by itself; a `text` block right behind it is what it prints
+    py           a step of CONTRIBUTING's worked example (tests/test_kinds.py)
     python spark the same, in the tests that have a Spark session (tests/spark/test_documents.py)
     sh           each line is a command; a `text` block right behind it is what they print
     match        expression | event | perhaps: at [x, y] | true, false or unknown[, score 2]
@@ -22,7 +23,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-KINDS = {"python", "sh", "match", "error", "toml", "json", "jsonl", ""}
+KINDS = {"python", "py", "sh", "match", "error", "toml", "json", "jsonl", ""}
 
 _FENCE = re.compile(r"```(\S*) *(.*)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

@@ -9,8 +9,10 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from typer import Typer
 from typer.main import get_command
 
+from stentor.cli.inputs import run_to_exit
 from stentor.model import Schema
 from stentor.wire.files import open_records
 from stentor.wire.formats import ReadSettings
@@ -54,8 +56,8 @@ def test_commands_do_what_the_page_says(
     _enter(tmp_path, monkeypatch)
     for line in block.lines:
         program, *arguments = shlex.split(line.text, comments=True) or [""]
-        if program == "stentor":
-            exit_code = _stentor(arguments, monkeypatch)
+        if program in ("stentor", "stentor-lab"):
+            exit_code = _run(program, arguments, monkeypatch)
             expected = re.search(r"# .*exit code (\d+)", line.text)
             assert exit_code == (int(expected[1]) if expected else 0), line
         elif program == "make":
@@ -75,10 +77,9 @@ def _enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).write_text(text, "utf-8")
 
 
-def _stentor(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
-    """Run `stentor` with these *arguments*, or only read them; its exit code."""
-    from stentor.cli import main
-    from stentor.cli.app import app
+def _run(program: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run *program* with these *arguments*, or only read them; its exit code."""
+    app = _app(program)
 
     if ">" in arguments:
         arguments = arguments[: arguments.index(">")]
@@ -86,10 +87,18 @@ def _stentor(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
         command = get_command(app).commands[arguments[0]]  # type: ignore[attr-defined]
         command.make_context(arguments[0], arguments[1:])
         return 0
-    monkeypatch.setattr(sys, "argv", ["stentor", *arguments])
+    monkeypatch.setattr(sys, "argv", [program, *arguments])
     with pytest.raises(SystemExit) as exited:
-        main()
+        run_to_exit(app)
     return int(exited.value.code or 0)
+
+
+def _app(program: str) -> Typer:
+    if program == "stentor":
+        from stentor.cli.app import app
+    else:
+        from stentor_lab.cli import app
+    return app
 
 
 def _targets() -> set[str]:

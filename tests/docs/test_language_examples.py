@@ -8,7 +8,7 @@ import pytest
 
 from stentor import Engine
 from stentor.errors import NeverMatchesWarning, StentorError
-from stentor.language.admit import admit
+from stentor.language.check import check_and_learn
 from stentor.language.evaluate import evaluate
 from stentor.model import Point, Schema
 from stentor.wire.events import event_from_dict
@@ -53,7 +53,7 @@ matches = pytest.mark.parametrize("example", MATCHES, ids=[str(one.line) for one
 @matches
 def test_the_definition_of_a_match_agrees(example: Example) -> None:
     schema = Schema(plane=example.plane)
-    tree, _ = admit(example.expression, schema, where="the example")
+    tree, _ = check_and_learn(example.expression, schema, where="the example")
     event = event_from_dict(example.event, schema)
     found = evaluate(tree, event, here=example.at, plane=example.plane)
     assert found.truth is example.truth
@@ -88,4 +88,4 @@ def _read(mistake: str) -> None:
     if mistake.startswith("{"):
         record_from_dict(json.loads(mistake), Schema(), default_op="publish")
     else:
-        admit(mistake, Schema(), where="the example")
+        check_and_learn(mistake, Schema(), where="the example")

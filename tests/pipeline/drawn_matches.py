@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from stentor.language.evaluate import evaluate
-from stentor.testing import grid, strategies
 from stentor.wire.table_writers import events_to_table
+from tests.support import grid, strategies
 
 
 def events(min_size, max_size):

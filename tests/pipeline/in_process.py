@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
@@ -13,17 +14,17 @@ import pyarrow.compute as pc
 
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
 from stentor.pipeline.commit.housekeeping import Housekeeping
-from stentor.pipeline.commit.lock import hold
 from stentor.pipeline.commit.manifests import Commits
-from stentor.pipeline.stream import replicas
-from stentor.pipeline.stream.bases import BaseBuilding
+from stentor.pipeline.storage.local import lock_folder
+from stentor.pipeline.stream import shards
+from stentor.pipeline.stream.bases import BuildBasesStep
 from stentor.pipeline.stream.batch_loop import BatchLoop
-from stentor.pipeline.stream.settings import StreamSettings
+from stentor.pipeline.stream.settings import FrameSettings, StreamSettings
 from stentor.pipeline.tables.delta import DeltaTables
 from stentor.pipeline.tables.files import table_schemas
-from stentor.testing import grid
 from stentor.wire.records import record_to_dict
 from stentor.wire.table_writers import events_to_table
+from tests.support import grid
 
 _TIME = pa.timestamp("us", tz="UTC")
 
@@ -43,16 +44,17 @@ class InProcess:
 
     @contextmanager
     def _worker(self):
-        driver, worker = replicas._OPEN, self._random.choice(self._workers)
+        driver, worker = shards._OPEN, self._random.choice(self._workers)
         if self._random.random() < 0.1:
             worker.clear()
-        replicas._OPEN = worker
+        shards._OPEN = worker
         try:
             yield
         finally:
-            replicas._OPEN = driver
+            shards._OPEN = driver
 
     query = "a query"
+    now = 0
     plan = ""
 
     def plan_of(self, batch):
@@ -60,7 +62,11 @@ class InProcess:
 
     def batch_time(self, batch, records):
         times = [pc.max(part["batch_time"]).cast(pa.int64()).as_py() for part in records]
-        return max((time for time in times if time is not None), default=0)
+        self.now = max((time for time in times if time is not None), default=0)
+        return self.now
+
+    def clock(self):
+        return self.now
 
     def read(self, records, step):
         return [step.read(number, iter(part.to_batches())) for number, part in enumerate(records)]
@@ -82,9 +88,14 @@ class InProcess:
         reports = []
         for number in range(tasks):
             # Bases are built in a thread of their own, and with replicas of their own.
-            with nullcontext() if isinstance(step, BaseBuilding) else self._worker():
+            with nullcontext() if isinstance(step, BuildBasesStep) else self._worker():
                 reports.append(step.task(number))
         return reports
+
+    run_beside = run
+
+    def cancel_beside(self):
+        """Nothing can be given up here."""
 
 
 def canonical(records):
@@ -122,6 +133,23 @@ def canonical(records):
     )
 
 
+def unread(lines, frame=1, source="a file", op="publish"):
+    """*lines* of texts as frames hand them to the workers, in the columns that `canonical` has."""
+    empty = canonical([]).schema
+    count = len(lines)
+    columns = {field.name: pa.nulls(count, field.type) for field in empty}
+    raw = [line.encode() if isinstance(line, str) else line for line in lines]
+    columns |= {
+        "op": pa.array([op] * count, pa.string()),
+        "source": pa.array([source] * count, pa.string()),
+        "offset": pa.array(range(count), pa.int64()),
+        "raw": pa.array(raw, pa.binary()).view(pa.string()),
+        "batch_time": pa.array([0] * count, pa.int64()).cast(_TIME),
+        "frame": pa.array([frame] * count, pa.int32()),
+    }
+    return pa.table(columns)
+
+
 def _until(record):
     match record:
         case Publish(event):
@@ -135,21 +163,26 @@ def _until(record):
 class Stream:
     """A stream over a folder, which can be stopped and started again at any time."""
 
-    def __init__(self, path: Path, attributes, *, runner=None, **settings) -> None:
+    def __init__(self, path: Path, attributes, *, runner=None, frames=(), **settings) -> None:
         self.runner = runner or InProcess()
         self._path = path.resolve()
         self._attributes = attributes
-        self._settings = StreamSettings(**{"has_order": True, "has_time": True, **settings})
+        self._frames = frames or (FrameSettings(most_rejected=1.0),)  # histories are full of errors
+        # The batches' own time is always 0 here, which records are ahead of.
+        own = {"has_order": True, "has_time": True, "most_ahead": None}
+        self._settings = StreamSettings(**{**own, **settings})
         self.progress = []
         for folder in ("bases", "segments", "live", "work"):
             (self._path / folder).mkdir(parents=True, exist_ok=True)
         self.start()
 
     def start(self) -> None:
-        replicas.forget()
-        self._lock = hold(self._path)
-        schemas = table_schemas(self._attributes)
-        tables = DeltaTables(self._path, schemas, retention=self._settings.retention)
+        shards.forget()
+        self._lock = lock_folder(self._path)
+        has_dates = self._settings.partition is not None
+        schemas = table_schemas(self._attributes, has_dates=has_dates)
+        chosen = self._settings
+        tables = DeltaTables(self._path, schemas, retention=chosen.retention, keep=chosen.keep)
         self._housekeeping = Housekeeping(self._path, tables, self._settings)
         self._housekeeping.recover()
         self.loop = BatchLoop(
@@ -160,14 +193,18 @@ class Stream:
             self._housekeeping,
             {},
             [self.progress.append],
+            self._frames,
         )
         last = Commits(self._path).last()
-        self.next = 0 if last is None else last.batch + 1
+        self.next = 0 if last is None else last.spark_batch + 1
 
     def stop(self) -> None:
         self.loop.close()
         self._housekeeping.close()
         self._lock.release()
+
+    def wait_for_bases(self) -> None:
+        self.loop._builder.wait(timedelta(minutes=5))
 
     def batch(self, partitions) -> None:
         self.loop(partitions, self.next)

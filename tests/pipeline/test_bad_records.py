@@ -14,16 +14,17 @@ from stentor.errors import AlreadyOverError
 from stentor.language.parser import parse
 from stentor.model import Constant, Event, Kind, Subscription
 from stentor.model.record import Publish, Subscribe
-from stentor.pipeline.frames.canonical import UNREADABLE
-from stentor.pipeline.stream import matching, rejections
-from stentor.pipeline.stream.ordering import OVER, reason
-from stentor.pipeline.stream.record_texts import record_texts
-from stentor.pipeline.stream.rejections import Rejections
-from stentor.testing import grid
+from stentor.pipeline.sources.text_records import TextFormat
+from stentor.pipeline.stream import match_events
+from stentor.pipeline.stream import rejected as rejections
+from stentor.pipeline.stream.order import OVER, refusal_text
+from stentor.pipeline.stream.rejected import RejectedWriter, record_texts
+from stentor.pipeline.stream.settings import FrameSettings
 from stentor.wire.rejected import MOST_RAW
+from tests.support import grid
 
 sys.path.insert(0, str(Path(__file__).parent))
-from in_process import Stream, canonical
+from in_process import Stream, canonical, unread
 
 SECOND = 1_000_000
 BROKEN = b"caf\xe9"
@@ -86,6 +87,15 @@ def taken_in(path, table, **chosen):
     """What is delivered and what is rejected where *table* is one batch of a stream."""
     stream = stream_of(path, **chosen)
     stream.batch([table])
+    stream.stop()
+    return delivered(path), rejected(path)
+
+
+def texts_taken_in(path, first, lines, texts=None, **chosen):
+    """What is delivered and rejected where *lines* of texts follow the records *first*."""
+    frames = (FrameSettings("first"), FrameSettings("texts", texts or TextFormat("events")))
+    stream = stream_of(path, frames=frames, **chosen)
+    stream.batch([canonical(first), unread(lines)])
     stream.stop()
     return delivered(path), rejected(path)
 
@@ -179,17 +189,27 @@ def test_a_late_change_of_a_broken_source_is_shown(tmp_path):
     assert bad["reason"].startswith("order: 'cé' comes too late")
 
 
-def test_an_unreadable_text_is_explained(tmp_path):
-    table = with_cell(canonical(RECORDS), "problem", E2, UNREADABLE)
-    _, (bad,) = taken_in(tmp_path, with_cell(table, "raw", E2, '{"id": "e2", "price": "dear"}'))
-    assert bad["reason"].startswith("attribute 'price' is a string in event 'e2'")
-    assert bad["record"] == '{"id": "e2", "price": "dear"}'
+def test_a_text_is_read_by_the_engine_s_own_reader(tmp_path):
+    lines = [
+        '{"id": "e1", "price": 1}',
+        '{"id": "e2", "price": "dear"}',
+        '[{"id": "e3", "price": 3}, {"id": "e4", "price": 4, "until": "never"}]',
+        '{"type": "Feature", "id": "e5", "geometry": null, "properties": {"price": 5}}',
+        "  ",
+    ]
+    found, bad = texts_taken_in(tmp_path, [subscribe("ana")], lines, has_order=False)
+    assert found == [("e1", "ana"), ("e3", "ana"), ("e5", "ana")]
+    assert [one["offset"] for one in bad] == [1, 2]
+    assert bad[0]["reason"].startswith("attribute 'price' is a string in event 'e2'")
+    assert bad[0]["record"] == lines[1]
+    assert bad[1]["reason"].startswith("until: ")
+    assert json.loads(bad[1]["record"]) == {"id": "e4", "price": 4, "until": "never"}
 
 
 def test_an_event_over_is_refused_in_the_engine_s_words():
     with pytest.raises(AlreadyOverError) as caught:
         Engine().publish({"id": "é'1"}, until=5, time=7)
-    assert reason(OVER, "é'1", 5 * SECOND, 7 * SECOND) == str(caught.value)
+    assert refusal_text(OVER, "é'1", 5 * SECOND, 7 * SECOND) == str(caught.value)
 
 
 def test_texts_of_rows_hold_what_is_there_under_its_name():
@@ -241,9 +261,9 @@ def test_the_text_of_a_large_row_is_cut_as_a_whole_one_would_be():
 
 
 def test_many_rejected_records_are_written_to_several_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(rejections, "HELD_BYTES", 2_000)
+    monkeypatch.setattr(rejections, "FLUSH_BYTES", 2_000)
     monkeypatch.setattr(rejections, "BLOCK_ROWS", 7)
-    monkeypatch.setattr(matching, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(match_events, "BLOCK_ROWS", 7)
     stream = stream_of(tmp_path)
     lasting = [publish(f"e{number}", until=SECOND) for number in range(40)]
     over = canonical([*lasting, publish("e", time=SECOND)])
@@ -257,7 +277,7 @@ def test_many_rejected_records_are_written_to_several_files(tmp_path, monkeypatc
     assert len(table.file_uris()) > 3
     reasons = table.to_pyarrow_table()["reason"].to_pylist()
     expected = {f"wrong {row}" for row in range(40)}
-    expected |= {reason(OVER, f"e{number}", SECOND, SECOND) for number in range(40)}
+    expected |= {refusal_text(OVER, f"e{number}", SECOND, SECOND) for number in range(40)}
     assert sorted(reasons) == sorted(expected)
     assert stream.progress[-1].rejected == 80
 
@@ -266,7 +286,7 @@ def test_rows_of_several_tables_keep_their_own_reasons(tmp_path, monkeypatch):
     monkeypatch.setattr(rejections, "BLOCK_ROWS", 7)
     (tmp_path / "tables" / "rejected").mkdir(parents=True)
     tables = [canonical([publish(f"{name}{row}") for row in range(20)]) for name in "abc"]
-    held = Rejections()
+    held = RejectedWriter()
     draw = np.random.default_rng(3)
     for place in draw.permutation(60).tolist():
         table, row = divmod(place, 20)

@@ -11,14 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stentor.errors import FolderError
-from stentor.pipeline.batch.building import KEPT_RUNS, Builder, BuildOne, BuildShards, told
-from stentor.pipeline.batch.encoding import EncodeSubscriptions
+from stentor.pipeline.batch.build import (
+    KEPT_RUNS,
+    Builder,
+    BuildOne,
+    BuildShards,
+    EncodeSubscriptions,
+    read_reports,
+)
 from stentor.pipeline.batch.matching import MatchEvents
-from stentor.testing import grid
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS
 from stentor.wire.table_writers import subscriptions_to_table
 from tests.pipeline import drawn_matches
 from tests.pipeline.drawn_matches import best, defined, table_of
+from tests.support import grid
 
 SCHEMA = grid.schema().to_dict()
 PRICES = {"plane": False, "declared": True, "attributes": [
@@ -60,7 +66,7 @@ def built_one(scratch, partitions, *, schema=SCHEMA, rejected="raise"):
 def built_shards(folder, partitions, shards, *, rejected="raise"):
     """What `BuildShards` tells of subscriptions in *partitions*."""
     encode = EncodeSubscriptions(SCHEMA, str(folder / "parts"), shards, DEFAULT_RECORD_LIMITS)
-    encoded = told(run(encode, partitions))
+    encoded = read_reports(run(encode, partitions))
     builder = Builder(SCHEMA, "auto", str(folder / "parts"))
     build = BuildShards(builder, encoded.parts, str(folder), rejected)
     return run(build, [pa.table({"id": range(shards)})])
@@ -175,7 +181,7 @@ def test_bad_subscriptions_are_told_or_left_out(tmp_path):
     assert problem.startswith("6 of the subscriptions cannot be used")
     assert "'ana': 2 subscriptions have this id" in problem
     assert "did you mean 'price'?" in problem
-    assert "'dd': at: not on the globe" in problem
+    assert "'dd': at: [200.0, 0.0] is not on the globe" in problem
     run = built_one(tmp_path, rows, schema=PRICES, rejected="ignore")["run"]
     event = pa.table({"id": ["e"], "attributes": [{"price": 0.0}]})
     assert matches(with_run(event, run), scratch=tmp_path) == [("e", "ee", 1.0)]
@@ -195,7 +201,8 @@ def test_bad_events_are_told_or_left_out(tmp_path):
     [(problem, subscription, score)] = matches(with_run(events, run), scratch=tmp_path)
     assert subscription is score is None
     assert problem.startswith("2 of the 3 events of a batch cannot be used")
-    assert "'f': price: an integer that a double cannot hold" in problem
+    told = "'f': price: 9007199254740993 is an integer that a double cannot hold"
+    assert told in problem
     usable = matches(with_run(events, run), scratch=tmp_path, rejected="ignore")
     assert usable == [("e", "ana", 1.0)]
 

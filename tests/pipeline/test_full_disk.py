@@ -11,6 +11,7 @@ from tests.programs.stream_in_process import RECORDS, SETTINGS, history
 
 KILOBYTE = 1024
 READ = 5  # batches
+CHOSEN = SETTINGS | {"keep_deliveries": None, "partition": None}  # all rows, in one folder
 
 
 def test_a_disk_that_is_full_at_any_step_stops_the_stream_until_there_is_room(
@@ -24,7 +25,7 @@ def test_a_disk_that_is_full_at_any_step_stops_the_stream_until_there_is_room(
             part = records.slice(batch * RECORDS, RECORDS)
             left = 0
             while True:
-                stream = Stream(disk / "out", attributes, **SETTINGS)
+                stream = Stream(disk / "out", attributes, **CHOSEN)
                 assert stream.next in (batch, batch + 1)
                 try:
                     if stream.next == batch:
@@ -36,7 +37,7 @@ def test_a_disk_that_is_full_at_any_step_stops_the_stream_until_there_is_room(
                     left += 8 * KILOBYTE
                 finally:
                     stream.stop()
-        Stream(disk / "out", attributes, **SETTINGS).stop()
+        Stream(disk / "out", attributes, **CHOSEN).stop()
         rows, _ = expected(history()[: READ * RECORDS], None)
         assert deliveries(disk / "out") == rows
         assert not leftovers(disk / "out")

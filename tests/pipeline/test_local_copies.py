@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from stentor.pipeline.stream import local_copies
-from stentor.pipeline.stream.local_copies import ABANDONED, local_copy
+from stentor.pipeline.stream import shards
+from stentor.pipeline.stream.shards import ABANDONED, local_copy
 
 
 @pytest.mark.parametrize(("later", "stays"), [(ABANDONED - 60, True), (ABANDONED + 60, False)])
@@ -13,12 +13,12 @@ def test_partial_copies_go_an_hour_after_they_last_grew(tmp_path, monkeypatch, l
     base = tmp_path / "pipeline" / "bases" / "0-0-first"
     base.mkdir(parents=True)
     (base / "rows").write_bytes(b"rows")
-    monkeypatch.setattr(local_copies, "open_index", lambda folder, verify: None)
+    monkeypatch.setattr(shards, "open_shard", lambda folder, verify: None)
     copy = local_copy(base, tmp_path / "cache")
     killed = copy.with_name(f".{copy.name}.0123.partial")
     copy.rename(killed)
     now = time.time() + later
-    monkeypatch.setattr(local_copies.time, "time", lambda: now)
+    monkeypatch.setattr(shards.time, "time", lambda: now)
     assert local_copy(base, tmp_path / "cache") == copy
     assert killed.exists() == stays
     assert (copy / "rows").read_bytes() == b"rows"

@@ -11,13 +11,14 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stentor.errors import FolderError
+from stentor.errors import FolderError, RecordError
 from stentor.language.parser import parse
 from stentor.model import Constant, Event, Kind, Point, Subscription
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
 from stentor.pipeline.commit.manifests import Commits
-from stentor.pipeline.stream import upkeep
-from stentor.testing import grid
+from stentor.pipeline.stream import bases
+from stentor.pipeline.stream.settings import FrameSettings
+from tests.support import grid
 
 sys.path.insert(0, str(Path(__file__).parent))
 from in_process import InProcess, Stream, canonical
@@ -65,6 +66,25 @@ def test_a_record_below_what_is_committed_is_rejected_as_late(tmp_path):
     assert [offset for _, _, offset in late] == [2, 0]
     assert all("comes too late" in reason for reason, _, _ in late)
     assert '"bo"' in late[0][1]
+
+
+def test_a_record_that_comes_again_is_a_repeat_and_no_error(tmp_path):
+    stream = stream_of(tmp_path)
+    first = [subscribe("ana"), publish("e1", until=9 * SECOND, time=SECOND), Unsubscribe("ana")]
+    stream.batch([in_order([*first, first[1]], [10, 20, 30, 20])])
+    assert stream.progress[-1].repeats == 1
+    stream.stop()
+    stream.start()
+    again = [*first, publish("e1", 2.0), subscribe("bo")]  # another event at a place that is taken
+    stream.batch([in_order(again, [10, 20, 30, 20, 40])])
+    stream.stop()
+    assert stream.progress[-1].repeats == 3
+    assert delivered(tmp_path) == [("e1", "ana", "matched"), ("e1", "bo", "added")]
+    ((reason,),) = rows(tmp_path, "rejected", "reason")
+    assert "comes too late" in reason
+    assert [one.name for one in (tmp_path / "recent").iterdir()] == [
+        Commits(tmp_path).last().recent
+    ]
 
 
 def test_a_late_record_does_not_move_the_time(tmp_path):
@@ -118,9 +138,9 @@ def test_a_new_base_leaves_behind_what_is_over(tmp_path):
     people = [subscribe("ana", until=5 * SECOND, time=SECOND), subscribe("bo")]
     stream.batch([in_order([*people, Unsubscribe("bo"), subscribe("cé")], [1, 2, 3, 4])])
     stream.batch([in_order([publish("e1", time=6 * SECOND)], [5])])
-    stream.loop.close()
+    stream.wait_for_bases()
     stream.batch([in_order([subscribe("bo", "price > 5"), subscribe("bo")], [6, 6])])
-    stream.loop.close()
+    stream.wait_for_bases()
     stream.batch([in_order([publish("e2")], [7])])
     stream.stop()
     last = Commits(tmp_path).last()
@@ -190,12 +210,13 @@ def test_bases_are_copied_to_a_local_cache_once_and_old_copies_go(tmp_path):
     for number in range(6):
         people = [subscribe(f"s{number}"), subscribe(f"t{number}"), publish(f"e{number}")]
         stream.batch([in_order(people, [3 * number, 3 * number + 1, 3 * number + 2])])
-        stream.loop.close()
+        stream.wait_for_bases()
+    used = Commits(path).last()  # the end may adopt bases that nobody has used yet
     stream.stop()
     assert len(delivered(path)) == 2 * sum(range(1, 7))
     (own,) = cache.iterdir()
     assert 1 <= len(list(own.iterdir())) <= 2
-    assert Commits(path).last().bases[0] in {copy.name for copy in own.iterdir()}
+    assert used.bases[0] in {copy.name for copy in own.iterdir()}
 
 
 def test_events_that_depend_on_no_other_take_the_short_way_with_the_same_deliveries(tmp_path):
@@ -273,7 +294,7 @@ def test_moves_alone_lead_to_new_bases_too(tmp_path):
     stream.batch([in_order([subscribe("ana"), subscribe("bo")], [1, 2])])
     for number in range(60):
         stream.batch([in_order([Move("ana", Point(0.0, number / 100))], [3 + number])])
-        stream.loop.close()
+        stream.wait_for_bases()
     stream.stop()
     last = Commits(tmp_path).last()
     assert last.base_batch > 0
@@ -281,7 +302,7 @@ def test_moves_alone_lead_to_new_bases_too(tmp_path):
 
 
 def test_live_events_that_are_over_do_not_stay_for_one_that_is_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(upkeep, "LARGE_LIVE", 10)
+    monkeypatch.setattr(bases, "LARGE_LIVE", 10)
     stream = stream_of(tmp_path)
     for number in range(12):
         short = [publish(f"e{number}-{n}", until=(number + 2) * SECOND) for n in range(20)]
@@ -292,19 +313,59 @@ def test_live_events_that_are_over_do_not_stay_for_one_that_is_not(tmp_path, mon
     assert sum(segment.events for segment in live) <= 4 * 21 + 12
 
 
-def test_a_first_batch_of_which_nothing_can_be_used_is_told_and_stops_nothing(tmp_path, caplog):
-    stream = stream_of(tmp_path)
-    nobody = [Unsubscribe(f"s{number}") for number in range(20)]
-    stream.batch([in_order(nobody, range(20))])
-    (told,) = caplog.messages
-    assert "every record of the first batch was rejected" in told
-    assert "no subscription has the id" in told
-    stream.batch([in_order([subscribe("ana"), publish("e1")], [21, 22])])
-    stream.batch([in_order(nobody, range(30, 50))])
+NOBODY = [Unsubscribe(f"s{number}") for number in range(20)]
+
+
+def test_a_source_most_of_whose_first_records_are_bad_stops_before_its_commit(tmp_path):
+    stream = stream_of(tmp_path, frames=[FrameSettings()])
+    for _ in range(2):  # started again it stops again, and nothing is lost
+        with pytest.raises(RecordError) as caught:
+            stream.batch([in_order([*NOBODY, subscribe("ana")], range(21))])
+        stream.stop()
+        stream.start()
+    told = str(caught.value)
+    assert told.startswith("records: 20 of the first 21 records are rejected (95%)")
+    assert "20 because: no subscription has the id 's0'" in told
+    assert "most_rejected = 1.0" in told
+    assert Commits(tmp_path).last() is None
+    stream.batch([in_order([subscribe(f"s{number}") for number in range(20)], range(20))])
+    stream.batch([in_order([*NOBODY, publish("e1"), *NOBODY], range(20, 61))])  # half and half
+    stream.batch([in_order([subscribe("ana"), publish("e2")], [70, 71])])
     stream.stop()
-    assert caplog.messages == [told]
-    assert delivered(tmp_path) == [("e1", "ana", "matched")]
-    assert len(rows(tmp_path, "rejected", "reason")) == 40
+    assert delivered(tmp_path) == [("e2", "ana", "matched")]
+    assert len(rows(tmp_path, "rejected", "reason")) == 20
+    assert stream.progress[-2].reasons == {"no subscription has the id …": 20}
+
+
+def test_one_bad_source_stops_a_stream_of_others_that_are_good(tmp_path):
+    frames = FrameSettings("people"), FrameSettings("events", most_rejected=0.9)
+    stream = stream_of(tmp_path, frames=frames)
+    many = in_order([subscribe(f"s{number}") for number in range(100)], range(100))
+    bad = in_order([publish(f"e{number}", until=0, time=SECOND) for number in range(20)], [99] * 20)
+
+    def of(table, frame, name):
+        table = table.set_column(
+            table.column_names.index("source"), "source", pa.array([name] * len(table), pa.string())
+        )
+        return table.append_column("frame", pa.array([frame] * len(table), pa.int32()))
+
+    with pytest.raises(RecordError, match=r"events: 20 of the first 20 records are rejected"):
+        stream.batch([of(many, 0, "a"), of(bad, 1, "b")])
+    stream.batch([of(many, 0, "a")])
+    good = in_order(
+        [publish(f"e{number}", until=9 * SECOND) for number in range(1_500)], [99] * 1_500
+    )
+    stream.batch([of(good, 1, "b")])
+    stream.batch([of(bad, 1, "b")])  # these are no first records
+    stream.stop()
+    assert Commits(tmp_path).last().sources == {"people": (100, 0), "events": (1_500, 0)}
+
+
+def test_any_number_of_bad_records_is_allowed_where_the_settings_say_so(tmp_path):
+    stream = stream_of(tmp_path, frames=[FrameSettings(most_rejected=1.0)])
+    stream.batch([in_order(NOBODY, range(20))])
+    stream.stop()
+    assert len(rows(tmp_path, "rejected", "reason")) == 20
 
 
 def test_the_lag_is_none_where_no_record_told_its_time(tmp_path):
@@ -312,3 +373,59 @@ def test_the_lag_is_none_where_no_record_told_its_time(tmp_path):
     stream.batch([in_order([subscribe("ana")], [1], 5 * SECOND)])
     stream.stop()
     assert stream.progress[0].lag == 0
+
+
+def test_the_tables_have_the_place_that_the_user_gave_a_record(tmp_path):
+    stream = stream_of(tmp_path)
+    live = publish("e1", until=99 * SECOND)
+    stream.batch([in_order([subscribe("ana"), live, publish("e2")], [100, 250, 300])])
+    stream.batch([in_order([subscribe("bo"), subscribe("cé", "price > 9")], [301, 400])])
+    stream.batch([in_order([publish("e1"), publish("e3")], [500, 399])])
+    stream.stop()
+    assert rows(tmp_path, "deliveries", "order", "event", "subscription", "change") == [
+        (250, "e1", "ana", "matched"),
+        (300, "e2", "ana", "matched"),
+        (301, "e1", "bo", "added"),
+    ]
+    assert rows(tmp_path, "subscriptions", "order", "id") == [
+        (100, "ana"),
+        (301, "bo"),
+        (400, "cé"),
+    ]
+    assert rows(tmp_path, "events", "order", "id") == [(250, "e1")]
+    assert rows(tmp_path, "rejected", "order") == [(399,), (500,)]
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_the_place_that_the_user_gave_is_kept_where_shards_are_ranked_together(tmp_path, shards):
+    stream = stream_of(tmp_path, plan="auto", shards=shards, top=1)
+    people = [subscribe("ana"), subscribe("bo"), publish("e1")]
+    stream.batch([in_order(people, [7, 8, 90])])
+    stream.stop()
+    assert rows(tmp_path, "deliveries", "order", "event") == [(90, "e1")]
+
+
+def test_where_no_order_is_named_the_tables_say_of_none(tmp_path):
+    stream = stream_of(tmp_path, has_order=False, has_time=False)
+    stream.batch([in_order([subscribe("ana"), publish("e1")], [0, 0], SECOND)])
+    stream.stop()
+    assert rows(tmp_path, "deliveries", "order", "event") == [(None, "e1")]
+
+
+def test_a_partitioned_stream_delivers_into_the_days_of_its_records(tmp_path):
+    day = 86_400 * SECOND
+    stream = stream_of(
+        tmp_path, partition="date", keep_deliveries=timedelta(days=1), compact_after=1
+    )
+    for number in range(4):
+        record = publish(f"e{number}", time=number * day + SECOND)
+        first = [subscribe("ana", time=0)] if not number else []
+        places = range(2 * number, 2 * number + len(first) + 1)
+        stream.batch([in_order([*first, record], places)])
+        stream._housekeeping._compaction.result()
+    stream.stop()
+    found = DeltaTable(tmp_path / "tables" / "deliveries").to_pyarrow_table().to_pylist()
+    assert sorted((str(row["date"]), row["event"]) for row in found) == [
+        ("1970-01-03", "e2"),
+        ("1970-01-04", "e3"),
+    ]

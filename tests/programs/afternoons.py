@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 import stentor
+from stentor.demo.afternoon import KINDS, Afternoon
 from stentor.errors import (
     AlreadyOverError,
     DuplicateEventError,
@@ -22,7 +23,6 @@ from stentor.errors import (
 )
 from stentor.model import Changes
 from stentor.pipeline.commit.manifests import Commits
-from stentor.workloads.city import KINDS, Afternoon
 
 Json = dict[str, Any]
 Row = tuple[Any, ...]

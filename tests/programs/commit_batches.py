@@ -5,16 +5,23 @@ from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
-from stentor.pipeline.commit.lock import hold
+from stentor.pipeline.commit.housekeeping import remove_orphans, remove_unused
 from stentor.pipeline.commit.manifests import Commits, Manifest, Segment, TableFile
-from stentor.pipeline.commit.removal import remove_orphans, remove_unused
+from stentor.pipeline.storage.local import lock_folder
 from stentor.pipeline.tables.delta import DeltaTables
-from stentor.pipeline.tables.files import TABLES, table_schemas, write_file
+from stentor.pipeline.tables.files import TABLES, table_folder, table_schemas, write_file
 from tests.programs.killed_runs import serve
 
 BATCHES = 5
 SCHEMAS = table_schemas(pa.struct([("price", pa.float64())]))
+#: Those of a release whose tables had no user's order.
+OLD_SCHEMAS = {
+    name: schema.remove(schema.get_field_index("order")) for name, schema in SCHEMAS.items()
+}
+#: How long deliveries stay: those of two batches and a bit.
+KEPT = timedelta(microseconds=45)
 
 
 def rows(table: str, first: int, count: int) -> pa.Table:
@@ -32,7 +39,8 @@ def rows(table: str, first: int, count: int) -> pa.Table:
 
 def new_manifest(batch: int, **fields: object) -> Manifest:
     """A manifest that says little beside *fields*."""
-    required = {"query": "q", "seq": batch, "time": batch, "schema": {}, "index": "scan"}
+    time = 20 * batch + 20
+    required = {"query": "q", "seq": batch, "time": time, "schema": {}, "index": "scan"}
     return Manifest(**{"batch": batch, "shards": 1, **required, **fields})
 
 
@@ -47,9 +55,11 @@ def write_batch(path: Path, batch: int) -> dict[str, list[TableFile]]:
 
 def run(path: Path) -> None:
     """What a pipeline does from its start to its fifth batch."""
-    with hold(path):
+    with lock_folder(path):
         commits = Commits(path)
-        tables = DeltaTables(path, SCHEMAS, retention=timedelta(0))
+        if not DeltaTable.is_deltatable(str(table_folder(path, "deliveries"))):
+            DeltaTables(path, OLD_SCHEMAS, retention=timedelta(0))
+        tables = DeltaTables(path, SCHEMAS, retention=timedelta(0), keep={"deliveries": KEPT})
         tables.roll_forward(commits.since(-1))
         remove_orphans(path, commits, tables)
         last = commits.last()
@@ -68,6 +78,7 @@ def run(path: Path) -> None:
                 tables.compact(limit=3, checkpoint_every=2)
                 remove_unused(path, manifest)
                 commits.prune(2, through=batch)
+        tables.compact(limit=3, checkpoint_every=2)  # whatever was killed before it was done
 
 
 if __name__ == "__main__":

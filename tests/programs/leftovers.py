@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from stentor.pipeline.commit.manifests import Commits
@@ -17,9 +18,12 @@ def leftovers(path: Path) -> list[Path]:
     named |= {path / "live" / one.name for one in last.live}
     for name in TABLES:
         folder = path / "tables" / name
-        named |= {folder / Path(uri).name for uri in DeltaTable(folder).file_uris()}
+        actions = pa.table(DeltaTable(folder).get_add_actions())
+        named |= {folder / file for file in actions["path"].to_pylist()}
     stands = {
         one for kind in ("bases", "segments", "live", "work") for one in path.glob(f"{kind}/*")
     }
-    stands |= {*path.glob("tables/*/*.parquet"), *path.rglob("*.partial"), *path.rglob("*#*")}
+    files = {*path.glob("tables/**/*.parquet")}
+    stands |= {file for file in files if "_delta_log" not in file.parts}
+    stands |= {*path.rglob("*.partial"), *path.rglob("*#*")}
     return sorted(stands - named)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from stentor.demo.afternoon import KINDS
 from stentor.pipeline.spark.sessions import session
-from stentor.workloads.city import KINDS
 
 SETTINGS = {
     "plan": "sharded",

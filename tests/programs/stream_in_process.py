@@ -14,13 +14,14 @@ import pyarrow as pa
 import stentor
 from stentor.model.record import Record
 from stentor.pipeline.tables.delta import DeltaTables
-from stentor.testing import grid
 from tests.pipeline.in_process import Stream, canonical
 from tests.programs.killed_runs import serve
 from tests.soak.test_long_run import Source
+from tests.support import grid
 
 BATCHES = 8
 RECORDS = 9  # of a batch
+ENDED_AFTER = 3  # so many batches a run ends, and the next one goes on
 SETTINGS = {
     "plan": "sharded",
     "shards": 2,
@@ -30,6 +31,8 @@ SETTINGS = {
     "compact_after": 2,
     "keep_manifests": 2,
     "retention": timedelta(0),
+    "partition": "date",
+    "keep_deliveries": timedelta(seconds=4),
 }
 
 
@@ -48,8 +51,18 @@ def run(path: Path) -> None:
         start = stream.next * RECORDS
         cuts = [start, start + RECORDS // 2, start + RECORDS]
         stream.batch([records.take(pa.array(range(*cut))) for cut in pairwise(cuts)])
-    stream.stop()
+        if stream.next == ENDED_AFTER:
+            end(stream)
+            stream.start()
+    end(stream)
     stream.start()
+    stream.stop()
+
+
+def end(stream: Stream) -> None:
+    """Stop while bases are being built, however few changes came."""
+    stream.loop._has_other_index = True
+    stream.loop._begin_bases()
     stream.stop()
 
 

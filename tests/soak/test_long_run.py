@@ -13,7 +13,7 @@ import stentor
 from stentor.engine import state as engine_state
 from stentor.errors import StentorError
 from stentor.index.catalog import names
-from stentor.language.combine import all_of, any_of
+from stentor.language.tree import all_of, any_of
 from stentor.model import (
     Between,
     Box,
@@ -33,10 +33,10 @@ from stentor.model import (
     Within,
 )
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
-from stentor.testing import grid
-from stentor.testing.oracle import Oracle
 from stentor.wire.records import record_to_dict
 from stentor.wire.table_writers import events_to_table
+from tests.support import grid
+from tests.support.oracle import Oracle
 
 OPERATIONS = int(os.environ.get("STENTOR_SOAK_OPERATIONS", "20000"))
 SUBSCRIBERS = [f"s{number}" for number in range(25)]

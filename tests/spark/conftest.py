@@ -4,6 +4,7 @@ Without PySpark or Java these tests are skipped, and say so; STENTOR_REQUIRE_SPA
 """
 
 import os
+import re
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,7 +70,7 @@ def spark() -> Iterator["SparkSession"]:
 def _kafka_connector() -> dict[str, str]:
     """Spark takes jars only when a session begins; without them the tests of Kafka are skipped."""
     from stentor.errors import SettingsError
-    from stentor.pipeline.kafka.deliveries import connector_jars
+    from stentor.pipeline.sinks.kafka import connector_jars
 
     try:
         return {"spark.jars": ",".join(connector_jars())}
@@ -77,3 +78,35 @@ def _kafka_connector() -> dict[str, str]:
         if os.environ.get("STENTOR_REQUIRE_SPARK") == "1":
             raise
         return {}
+
+
+@pytest.fixture(scope="session")
+def servers(spark: "SparkSession") -> Iterator[str]:
+    """A broker; where its jars cannot be had the tests are skipped, unless they must run."""
+    from stentor.errors import SettingsError
+    from stentor.pipeline.sinks.kafka import connector_jars
+    from stentor.pipeline.spark import jars
+    from tests.spark.kafka_broker import kafka_broker
+
+    try:
+        connector_jars()
+        jars.fetched_jars(Path(__file__).with_name("kafka_broker.txt"))
+    except SettingsError as error:
+        if os.environ.get("STENTOR_REQUIRE_SPARK") == "1":
+            raise
+        pytest.skip(f"NOT TESTED: Kafka, because {error}")
+    with kafka_broker() as address:
+        yield address
+
+
+@pytest.fixture
+def topic(servers: str, request: pytest.FixtureRequest) -> str:
+    """A topic of one partition, so that there is an order, and one for deliveries of two."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    name = re.sub(r"[^a-zA-Z0-9._-]", "-", request.node.name)
+    admin = AdminClient({"bootstrap.servers": servers})
+    wanted = [NewTopic(name, 1, 1), NewTopic(f"{name}.out", 2, 1)]
+    for made in admin.create_topics(wanted).values():
+        made.result(timeout=30)
+    return name

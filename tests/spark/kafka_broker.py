@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
-from stentor.pipeline.kafka.jars import fetched_jars
+from stentor.pipeline.spark.jars import fetched_jars
 from stentor.pipeline.spark.java import find_java
 
 JARS = Path(__file__).with_name("kafka_broker.txt")

@@ -117,6 +117,28 @@ def test_a_frame_that_is_no_stream_is_refused(pipeline: Pipeline) -> None:
         pipeline.run(still)
 
 
+@pytest.mark.parametrize("address", ["s3a://bucket/out", "file:/tmp/out", "dbfs:/out"])
+def test_an_address_elsewhere_is_refused_wherever_a_folder_is_named(
+    pipeline: Pipeline, address: str
+) -> None:
+    asked = pipeline.spark.createDataFrame([("ana", "price > 0")], "id string, expression string")
+    events = pipeline.spark.createDataFrame([("e1", 1.0)], "id string, price double")
+    told = "is an address of the scheme"
+    with pytest.raises(SettingsError, match=f"checkpoint: .*{told}"):
+        pipeline.run(checkpoint=address)
+    with pytest.raises(SettingsError, match=f"path: .*{told}"):
+        start(pipeline.events(), None, address)
+    with pytest.raises(SettingsError, match=f"path: .*{told}"):
+        build_snapshot(asked, address, schema=events)
+    with pytest.raises(SettingsError, match=f"snapshot: .*{told}"):
+        match(events, snapshot=address)
+    with pytest.raises(SettingsError, match=f"scratch: .*{told}"):
+        match(events, asked, scratch=address)
+    with pytest.raises(SettingsError, match=f"path: .*{told}"):
+        tables.read(pipeline.spark, address, "deliveries")
+    assert not list(Path().glob("*:*"))
+
+
 # Between restarts.
 
 
@@ -214,8 +236,8 @@ def test_a_second_query_on_one_folder_is_refused_until_the_first_has_stopped(
 
 def test_a_folder_that_another_process_writes_is_refused(begun: Pipeline) -> None:
     program = (
-        "import pathlib, sys; from stentor.pipeline.commit.lock import hold\n"
-        "lock = hold(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+        "import pathlib, sys; from stentor.pipeline.storage.local import lock_folder\n"
+        "lock = lock_folder(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program, begun.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -7,13 +7,13 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from stentor.cli import app as cli
-from stentor.cli.demo import ASK
-from stentor.cli.demo_folder import prepare
+from stentor.demo.afternoon import KINDS, Afternoon
+from stentor.demo.command import ASK
+from stentor.demo.folder import prepare
 from stentor.engine import Engine
 from stentor.errors import FolderError, StentorError
 from stentor.model import Changes
-from stentor.pipeline.commit.lock import hold
-from stentor.workloads.city import KINDS, Afternoon
+from stentor.pipeline.storage.local import lock_folder
 
 AFTERNOON = Afternoon(people=60, events=30, moves=150, seed=7)
 ARGUMENTS = ("demo", "--people", "60", "--events", "30", "--seed", "7", "--folder")
@@ -115,6 +115,9 @@ def test_a_demo_makes_room_for_the_next_and_for_nothing_else(tmp_path):
 
 def test_a_demo_that_is_being_streamed_is_left_alone(tmp_path):
     prepare(tmp_path, AFTERNOON)
-    with hold(tmp_path / "pipeline"), pytest.raises(FolderError, match="is being written by"):
+    with (
+        lock_folder(tmp_path / "pipeline"),
+        pytest.raises(FolderError, match="is being written by"),
+    ):
         prepare(tmp_path, AFTERNOON)
     assert (tmp_path / "pipeline").exists()

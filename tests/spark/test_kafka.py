@@ -1,28 +1,23 @@
 """Kafka in and out, against a real broker that the tests fetch, start and stop."""
 
 import json
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from stentor.errors import FolderError, SettingsError
 from stentor.pipeline import tables
 from stentor.pipeline.config.file import load, start_from
-from stentor.pipeline.frames.canonical import canonical
-from stentor.pipeline.kafka import jars
-from stentor.pipeline.kafka.deliveries import connector_jars, deliveries_to_kafka
-from stentor.pipeline.sources.open import open_source
-from stentor.pipeline.sources.settings import Source
+from stentor.pipeline.sinks.kafka import connector_jars, deliveries_to_kafka
+from stentor.pipeline.sources import SourceSettings, open_source
+from stentor.pipeline.sources.frames import canonical
+from stentor.pipeline.spark import jars
 
 sys.path.insert(0, str(Path(__file__).parent))
-from kafka_broker import kafka_broker
 
 CONFIG = """
 [[source]]
@@ -45,36 +40,11 @@ servers = "{servers}"
 """
 
 
-@pytest.fixture(scope="module")
-def servers(spark: SparkSession) -> Iterator[str]:
-    """A broker; where its jars cannot be had the tests are skipped, unless they must run."""
-    try:
-        connector_jars()
-        jars.fetched_jars(Path(__file__).with_name("kafka_broker.txt"))
-    except SettingsError as error:
-        if os.environ.get("STENTOR_REQUIRE_SPARK") == "1":
-            raise
-        pytest.skip(f"NOT TESTED: Kafka, because {error}")
-    with kafka_broker() as address:
-        yield address
-
-
-@pytest.fixture
-def topic(servers: str, request: pytest.FixtureRequest) -> str:
-    """A topic of one partition, so that there is an order, and one for deliveries of two."""
-    name = request.node.name
-    admin = AdminClient({"bootstrap.servers": servers})
-    wanted = [NewTopic(name, 1, 1), NewTopic(f"{name}.out", 2, 1)]
-    for made in admin.create_topics(wanted).values():
-        made.result(timeout=30)
-    return name
-
-
 def produce(servers: str, topic: str, values: list[Any]) -> None:
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
     for value in values:
         text = value if isinstance(value, str) else json.dumps(value)
-        producer.produce(topic, text.encode(), key=b"ignored")
+        producer.produce(topic, None if value is None else text.encode(), key=b"ignored")
     assert producer.flush(30) == 0
 
 
@@ -101,14 +71,18 @@ def consume(servers: str, topic: str) -> list[tuple[str, dict[str, Any], dict[st
 def test_messages_come_with_their_topic_partition_and_offset(
     spark: SparkSession, servers: str, topic: str, tmp_path: Path
 ) -> None:
-    produce(servers, topic, [{"id": "a", "price": 1}, "nonsense", {"id": "b", "price": 2}, ""])
-    source = Source(format="kafka", kind="events", topic=topic, servers=servers, max_records=2)
+    messages = [{"id": "a", "price": 1}, "nonsense", {"id": "b", "price": 2}, "", None]
+    produce(servers, topic, messages)
+    source = SourceSettings(
+        format="kafka", kind="events", topic=topic, servers=servers, max_records=2
+    )
     frame = open_source(spark, source, {"price": "number"}, streaming=False)
     rows = sorted(canonical(frame).collect(), key=lambda row: row.offset)
     assert [(row.id, row.offset, row.problem is None) for row in rows] == [
         ("a", 0, True),
         (None, 1, False),
         ("b", 2, True),
+        (None, 4, False),  # no value: nobody is to take it for a message that never was
     ]
     assert {row.source for row in rows} == {f"kafka:{topic}/0"}
     assert rows[1].raw == "nonsense"
@@ -121,7 +95,7 @@ def test_messages_come_with_their_topic_partition_and_offset(
         .start()
     )
     query.awaitTermination()
-    assert sizes == [2, 1]  # the blank message is none
+    assert sizes == [2, 2, 1]  # that one is blank shows when it is read
 
 
 def run(file: Path, spark: SparkSession) -> None:

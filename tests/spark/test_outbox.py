@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from stentor.errors import FolderError
 from stentor.pipeline.commit.manifests import Commits
-from stentor.pipeline.frames.canonical import Frame
-from stentor.pipeline.frames.columns import Columns
-from stentor.pipeline.kafka.outbox import Outbox
+from stentor.pipeline.sinks.kafka import Outbox
+from stentor.pipeline.sources import Columns
+from stentor.pipeline.sources.frames import Frame
 from stentor.pipeline.stream.settings import StreamSettings
 from stentor.pipeline.stream.start import run
 from stentor.pipeline.tables.delta import DeltaTables
@@ -138,8 +138,8 @@ def test_who_is_refused_the_folder_sends_nothing(elsewhere: Elsewhere) -> None:
     elsewhere.publish()
     elsewhere.run(sends=False)
     program = (
-        "import pathlib, sys; from stentor.pipeline.commit.lock import hold\n"
-        "lock = hold(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+        "import pathlib, sys; from stentor.pipeline.storage.local import lock_folder\n"
+        "lock = lock_folder(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program, elsewhere.path],

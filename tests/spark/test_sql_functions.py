@@ -12,17 +12,16 @@ from pyspark.sql import SparkSession
 
 from stentor.errors import ExpressionError, RecordError
 from stentor.language.evaluate import evaluate
-from stentor.language.functions import NAMES
+from stentor.language.literals import quote_name
 from stentor.language.parser import parse
+from stentor.language.predicates.calls import NAMES
 from stentor.language.printer import to_text
-from stentor.language.strings import quote_name
 from stentor.model import Event, Kind, Point, Range, Schema, Subscription
-from stentor.model.value import value_of
-from stentor.pipeline.sql.functions import for_spark, register_functions
-from stentor.pipeline.sql.places import PlacePredicates
-from stentor.pipeline.sql.texts import has_all
-from stentor.testing import grid
-from stentor.testing.strategies import events, expressions, points, predicates, subscriptions
+from stentor.model.values import read_value
+from stentor.pipeline.sql.functions import LocationPredicates, for_spark, register_functions
+from stentor.pipeline.sql.keywords import has_all
+from tests.support import grid
+from tests.support.strategies import events, expressions, points, predicates, subscriptions
 
 T = TypeVar("T")
 
@@ -120,7 +119,7 @@ def test_spark_judges_words_and_places_like_the_definition(sql: SparkSession) ->
 def test_a_filter_keeps_the_rows_that_match(sql: SparkSession) -> None:
     text = "weight(has_all(text, 'ipad'), 2) AND NOT ST_DWithin(loc, ST_Point(0, 0), 100)"
     found = [
-        Event("e", {name: value_of(raw) for name, raw in attributes.items()})
+        Event("e", {name: read_value(raw) for name, raw in attributes.items()})
         for attributes in [
             {"text": "red iPad", "loc": [0.0, 0.0]},
             {"text": "red iPad", "loc": [1.0, 0.0]},
@@ -168,7 +167,7 @@ def test_every_type_of_number_is_compared_like_a_double(sql: SparkSession, kind:
     for text in texts:
         expression = parse(text)
         expected = [
-            evaluate(expression, Event("e", {} if n is None else {"n": value_of(n)})).truth
+            evaluate(expression, Event("e", {} if n is None else {"n": read_value(n)})).truth
             for n in numbers
         ]
         assert columns.column(texts.index(text) + 1).to_pylist() == expected, text
@@ -250,8 +249,8 @@ def test_batches_without_rows_are_judged_too() -> None:
     none = pa.array([], pa.string())
     assert has_all(none, none).to_pylist() == []
     places = pa.array([], pa.list_(pa.float64()))
-    assert PlacePredicates(plane=False).dwithin(places, places, none).to_pylist() == []
-    assert PlacePredicates(plane=False).within(places, none).to_pylist() == []
+    assert LocationPredicates(plane=False).dwithin(places, places, none).to_pylist() == []
+    assert LocationPredicates(plane=False).within(places, none).to_pylist() == []
 
 
 def test_words_are_sought_in_strings_only() -> None:

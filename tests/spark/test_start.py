@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from stentor.errors import FolderError, SettingsError
 from stentor.pipeline import StreamSettings, start, tables
 from stentor.pipeline.commit.manifests import Commits
-from stentor.pipeline.stream import held_folders
+from stentor.pipeline.stream import start as held_folders
 from stentor.pipeline.stream.runner import SparkRunner
 
 AT_ONCE = {"availableNow": True}
@@ -107,8 +107,8 @@ def test_a_query_that_has_ended_is_not_kept(spark: SparkSession, tmp_path: Path)
     events = lines(spark, tmp_path / "in", "id string")
     for _ in range(2):
         start(events, None, tmp_path / "out", trigger=AT_ONCE).awaitTermination()
-    held_folders.let_the_last_one_end(tmp_path / "out")
-    assert tmp_path / "out" not in held_folders.HELD
+    held_folders.wait_for_ended(tmp_path / "out")
+    assert tmp_path / "out" not in held_folders.RUNNING
 
 
 def test_a_batch_of_no_known_query_is_refused() -> None:

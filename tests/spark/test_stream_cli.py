@@ -12,14 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from typer.testing import CliRunner
 
 from stentor.cli import app as cli
-from stentor.cli.exits import NO
+from stentor.cli.inputs import ANSWER_NO
 from stentor.cli.stream_metrics import published
-from stentor.cli.stream_panel import Panel
+from stentor.cli.stream_watch import PanelWatcher
 from stentor.errors import RecordError, SettingsError, StentorError
+from stentor.pipeline.commit.manifests import Commits
 from stentor.pipeline.spark.failures import failure
 from stentor.pipeline.stream.metrics import NAMES
 from stentor.pipeline.stream.progress import BatchProgress
@@ -90,7 +92,7 @@ def progress(**changed):
         "batch": 7, "records": 30, "events": 10, "changes": 20, "delivered": 40, "rejected": 3,
         "candidates": 25, "seconds": 0.3, "steps": {"reading": 0.2, "tasks matching": 0.5},
         "time": 1_000_000, "lag": 2.5, "subscriptions": 1234, "live": 56, "index": "scan",
-        "version": "5+2", "plan": "replicated",
+        "version": "5+2", "plan": "replicated", "repeats": 0, "reasons": {"id: …": 3},
     }  # fmt: skip
     return BatchProgress(**values | changed)
 
@@ -137,7 +139,7 @@ def test_explain_says_what_will_run_and_why(folder):
         "declared: price (number)",
         "by the column 'seq'",
         "rejected as late",
-        "scan (chosen for you)",
+        "scan until there is a base; each new base chooses again",
         "replicated",
         "because 0 subscriptions are no more than 20,000,000",
         "; new",
@@ -160,7 +162,7 @@ def test_explain_says_what_will_run_and_why(folder):
 
 
 def test_the_panel_shows_numbers_and_that_the_stream_waits():
-    panel = Panel("a title", total=60)
+    panel = PanelWatcher("a title", total=60)
     screen = Console(width=90, record=True, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115
     with screen.file:
         screen.print(panel.render())
@@ -185,25 +187,37 @@ def test_the_panel_shows_numbers_and_that_the_stream_waits():
     assert "waiting" not in first
 
 
+def read_metrics(text):
+    """The samples of a text for Prometheus, by name and labels, and the type of each metric."""
+    families = list(text_string_to_metric_families(text))
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+    assert len(samples) == sum(len(family.samples) for family in families)
+    return samples, {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+
+
 def test_metrics_are_text_that_prometheus_reads(tmp_path):
     file = tmp_path / "stentor.prom"
     with published(str(file)) as [listener]:
-        assert "stentor_records_total 0\n" in file.read_text()
+        samples, _ = read_metrics(file.read_text())
+        assert samples["stentor_records_total",] == 0
         listener(progress())
         listener(progress(batch=8, seconds=3.0))
-        text = file.read_text()
-    samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
-    assert samples["stentor_records_total"] == "60"
-    assert samples["stentor_deliveries_total"] == "80"
-    assert samples['stentor_batch_seconds_bucket{le="0.25"}'] == "0"
-    assert samples['stentor_batch_seconds_bucket{le="0.5"}'] == "1"
-    assert samples['stentor_batch_seconds_bucket{le="+Inf"}'] == "2"
-    assert samples["stentor_batch_seconds_sum"] == "3.3"
-    assert samples['stentor_step_seconds_total{step="tasks matching"}'] == "1"
-    assert samples["stentor_last_batch"] == "8"
-    info = 'stentor_index_info{index="scan",version="5+2",plan="replicated"}'
-    assert samples[info] == "1"
-    declared = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+        samples, declared = read_metrics(file.read_text())
+    assert samples["stentor_records_total",] == 60
+    assert samples["stentor_deliveries_total",] == 80
+    assert samples["stentor_batch_seconds_bucket", ("le", "0.25")] == 0
+    assert samples["stentor_batch_seconds_bucket", ("le", "0.5")] == 1
+    assert samples["stentor_batch_seconds_bucket", ("le", "+Inf")] == 2
+    assert samples["stentor_batch_seconds_sum",] == 3.3
+    assert samples["stentor_batch_seconds_count",] == 2
+    assert samples["stentor_step_seconds_total", ("step", "tasks matching")] == 1
+    assert samples["stentor_last_batch",] == 8
+    info = ("index", "scan"), ("plan", "replicated"), ("version", "5+2")
+    assert samples["stentor_index_info", *info] == 1
     assert declared == set(NAMES)
 
 
@@ -213,7 +227,8 @@ def test_metrics_are_served_on_this_machine_only(capsys):
         address = capsys.readouterr().err.split()[-1]
         assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(address) as answer:
-            assert "stentor_events_total 10\n" in answer.read().decode()
+            samples, _ = read_metrics(answer.read().decode())
+        assert samples["stentor_events_total",] == 10
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(address.replace("/metrics", "/else"))
         port = address.split(":")[2].split("/")[0]
@@ -247,7 +262,7 @@ def test_a_stream_tells_each_batch_and_goes_on_where_it_stopped(spark, folder):
     assert told[1]["rejected"] == 1
     assert told[1]["steps"].keys() >= {"reading", "matching"}
     assert "Opening sources and tables" in first.stderr
-    assert "stentor_records_total 5" in (folder / "m.prom").read_text()
+    assert read_metrics((folder / "m.prom").read_text())[0]["stentor_records_total",] == 5
     assert deliveries(folder) == [
         ("e1", "ana", "matched"),
         ("e2", "ana", "matched"),
@@ -271,9 +286,9 @@ def test_an_error_in_a_batch_is_a_sentence_and_no_stack_trace(spark, folder, mon
         cli.run()
     assert stopped.value.code == 3
     shown = capsys.readouterr().err
-    assert "stentor: 120 of 120 records since the start were rejected" in shown
+    assert "records: 120 of the first 120 records are rejected (100%)" in shown
     assert "Traceback" not in shown
-    assert DeltaTable(folder / "out" / "tables" / "rejected").to_pyarrow_table().num_rows == 120
+    assert DeltaTable(folder / "out" / "tables" / "rejected").to_pyarrow_table().num_rows == 0
 
 
 @pytest.mark.xdist_group("spark-cli")
@@ -301,6 +316,46 @@ def test_sigterm_ends_a_stream_after_its_batch_and_a_restart_resumes(folder):
     again = subprocess.run(command, cwd=folder, env=quick, timeout=120, check=True, **pipes)
     assert [one["batch"] for one in lines(again.stdout)] == [2]
     assert deliveries(folder) == [("e1", "ana", "matched"), ("e2", "ana", "matched")]
+
+
+@pytest.mark.xdist_group("spark-cli")
+def test_when_java_is_killed_the_stream_says_so_and_a_restart_resumes(folder):
+    write_records(folder, 1, subscribe(1, "ana"))
+    command = [sys.executable, "-m", "stentor", "stream", "stentor.toml", "--master", "local[2,4]"]
+    quick = os.environ | {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    stream = subprocess.Popen(command, cwd=folder, env=quick, **pipes)
+    try:
+        assert json.loads(stream.stdout.readline())["batch"] == 0
+        asked = ["ps", "-o", "pid=", "--ppid", str(stream.pid)]
+        (java,) = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()
+        os.kill(int(java), signal.SIGKILL)
+        _, shown = stream.communicate(timeout=60)
+    finally:
+        stream.kill()
+    assert stream.returncode == 4, shown
+    assert "the Java process that Spark runs in has ended (killed by SIGKILL)" in shown
+    assert "Nothing is lost" in shown
+    assert "Traceback" not in shown
+    assert "refused" not in shown
+
+
+@pytest.mark.xdist_group("spark-cli")
+def test_a_run_that_builds_a_base_at_its_end_leaves_it_to_the_next(folder):
+    least = "\n[merge]\nleast = 1\n"
+    (folder / "stentor.toml").write_text((folder / "stentor.toml").read_text() + least)
+    write_records(folder, 1, *(subscribe(place, f"s{place}") for place in range(1, 6)))
+    command = [sys.executable, "-m", "stentor", "stream", "stentor.toml", "--once"]
+    command += ["--master", "local[2,4]"]
+    quick = os.environ | {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    ran = subprocess.run(
+        command, cwd=folder, env=quick, timeout=300, check=True, capture_output=True, text=True
+    )
+    assert "ERROR" not in ran.stderr
+    assert "\tat " not in ran.stderr
+    last = Commits(folder / "out").last()
+    assert (last.base_batch, last.segments) == (last.batch, [])
+    assert [base.name for base in (folder / "out" / "bases").iterdir()] == last.bases
 
 
 # A batch of files.
@@ -332,6 +387,8 @@ def test_match_on_spark_equals_match_and_keeps_its_snapshot(spark, files):
     assert sorted(on_spark.stdout.splitlines()) == sorted(plain.stdout.splitlines())
     summary = json.loads(on_spark.stderr.splitlines()[-1])
     summary.pop("seconds")
+    assert "events.jsonl: left out: 1 × " in on_spark.stderr
+    assert "subscriptions.jsonl: left out: 'broken': expected a value" in on_spark.stderr
     assert summary == {
         "subscriptions": 2, "events": 2, "matches": 3,
         "rejected subscriptions": 1, "unreadable events": 1,
@@ -346,9 +403,11 @@ def test_match_on_spark_equals_match_and_keeps_its_snapshot(spark, files):
 
 
 def test_a_strict_match_on_spark_stops_with_the_reason(spark, files):
-    assert "rows cannot be read" in run("match", "--spark", *FILES, "--strict", code=NO).stderr
+    assert (
+        "rows cannot be read" in run("match", "--spark", *FILES, "--strict", code=ANSWER_NO).stderr
+    )
     (files / "events.jsonl").write_text(EVENTS.replace("not JSON\n", ""))
-    shown = run("match", "--spark", *FILES, "--strict", code=NO).stderr
+    shown = run("match", "--spark", *FILES, "--strict", code=ANSWER_NO).stderr
     assert "'broken': expected a value" in shown
 
 
@@ -357,7 +416,10 @@ def test_a_strict_match_on_spark_stops_with_the_reason(spark, files):
     [
         (("-e", "events.jsonl"), "give --subscriptions"),
         (("-e", "none.jsonl", "-s", "subscriptions.jsonl"), "none.jsonl: there is no such file"),
-        (("-e", "events.txt", "-s", "subscriptions.jsonl"), "whose names end with .parquet"),
+        (
+            ("-e", "events.txt", "-s", "subscriptions.jsonl"),
+            "whose names end with .json .jsonl .ndjson .csv .parquet are read",
+        ),
         (("-e", "events.jsonl", "--snapshot", "s", "--index", "scan"), "it was built with"),
         ((*FILES, "--master", "spark://far:7077"), "give a --snapshot"),
         ((*FILES, "--out", "matches.csv"), ".parquet .jsonl"),

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from stentor.demo.afternoon import KINDS
 from stentor.pipeline import start, tables
-from stentor.pipeline.frames.canonical import Frame
-from stentor.pipeline.sources.open import open_source
-from stentor.pipeline.sources.settings import Columns, Source
+from stentor.pipeline.sources import Columns, SourceSettings, open_source
+from stentor.pipeline.sources.frames import Frame
 from stentor.pipeline.stream.settings import StreamSettings
 from stentor.pipeline.stream.start import run
-from stentor.workloads.city import KINDS
 from tests.programs.afternoons import (
     SOURCE_KINDS,
     afternoon,
@@ -31,7 +30,7 @@ SHARDED: dict[str, Any] = {"plan": "sharded", "shards": 3}
 
 
 def json_frame(spark: SparkSession, folder: Path, files: int) -> Frame:
-    source = Source(
+    source = SourceSettings(
         format="json",
         kind="records",
         path=str(folder),

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from stentor.errors import FolderError, SettingsError
 from stentor.pipeline import tables
 from stentor.pipeline.tables.delta import DeltaTables
-from stentor.pipeline.tables.files import TABLES, write_file
+from stentor.pipeline.tables.files import TABLES, TIME, table_schemas, write_file, write_files
 from tests.programs.commit_batches import SCHEMAS, new_manifest, rows, write_batch
 
 
@@ -31,6 +32,20 @@ def test_spark_reads_what_is_committed_and_nothing_else(
     ]
     first = events.selectExpr("unix_micros(time) AS time", "id").first()
     assert first == (0, "0")
+
+
+def test_spark_reads_a_partitioned_table_with_its_days(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a {folder}, with * and ?"
+    opened = DeltaTables(path, table_schemas(pa.struct([("price", pa.float64())]), has_dates=True))
+    assert tables.read(spark, path, "events").collect() == []
+    days = pa.array([0, 86_400_000_000, None], pa.int64()).cast(TIME)
+    new = rows("deliveries", 0, 3).set_column(5, "time", days)
+    files = write_files(path, "deliveries", new, 0)
+    opened.roll_forward([new_manifest(0, files={"deliveries": files})])
+    read = tables.read(spark, path, "deliveries")
+    assert read.columns[-2:] == ["order", "date"]
+    found = read.selectExpr("seq", "`order`", "CAST(date AS string)").orderBy("seq").collect()
+    assert found == [(0, 0, "1970-01-01"), (1, 1, "1970-01-02"), (2, 2, None)]
 
 
 def test_an_unknown_table_and_a_folder_that_is_no_pipeline_are_refused(

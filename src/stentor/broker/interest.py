@@ -1,31 +1,42 @@
-"""What somebody beyond a link wants: a subscription without its end, or ranges of a space."""
+"""What somebody beyond a link wants: a subscription without its end, or ranges of a space.
+
+Below it the names that interests go by: ids in one engine, names on links.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
 from stentor.encoding.columns import SubscriptionColumns
-from stentor.encoding.hilbert import Ranges
-from stentor.encoding.subscriptions import Standing, encode_subscriptions
+from stentor.encoding.hilbert.ranges import Ranges
+from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
+from stentor.errors import SettingsError
 from stentor.index.mics.space import Space
 from stentor.language.limits import ANY_SIZE
 from stentor.language.normalise import normalise
-from stentor.language.uses import needs_position
+from stentor.language.tree import needs_position
 from stentor.model import Point, Schema, Subscription
+from stentor.model.record import Move, Record, Subscribe, Unsubscribe
+from stentor.model.values.string import describe
 
 #: Ranges of numbers, both ends included.
 Pairs = tuple[tuple[int, int], ...]
+#: Where a message comes from that no neighbour sent.
+CLIENT: Final = ""
+#: Separates where a subscription came from and its name.
+BETWEEN: Final = "|"
 
 
 class Interest:
     """What somebody beyond wants: a name that is unique in the overlay, and a subscription.
 
     It has no end: a neighbour's time may lag behind or run ahead, and where a wide subscription
-    ended there before the narrow ones that it covers are told, events would be lost. Its home
+    ended there before the narrow ones that it covers are announced, events would be lost. Its home
     withdraws it.
     """
 
@@ -38,8 +49,12 @@ class Interest:
         self.subscription = Subscription(name, expression, at)
 
     def moved(self, at: Point) -> Interest:
-        """The same interest from another place."""
+        """The same interest from another location."""
         return Interest(self.name, Subscription(self.name, self.subscription.expression, at))
+
+    def renamed(self, name: str) -> Interest:
+        """The same interest under another name."""
+        return self if name == self.name else Interest(name, self.subscription)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Interest) and self.subscription == other.subscription
@@ -58,12 +73,16 @@ class RangeInterest:
     name: str
     ranges: Pairs
 
+    def renamed(self, name: str) -> RangeInterest:
+        """The same interest under another name."""
+        return self if name == self.name else RangeInterest(name, self.ranges)
+
 
 AnyInterest = Interest | RangeInterest
 
 
-class Interests:
-    """Interests with different names that are told together: encoded once, for all links."""
+class InterestTable:
+    """Interests with different names that are announced together: encoded once, for all links."""
 
     def __init__(
         self, interests: Iterable[AnyInterest], schema: Schema, space: Space | None
@@ -86,12 +105,15 @@ class Interests:
     def columns(self) -> SubscriptionColumns:
         """A row for each that is exact; the schema must know their attributes."""
         subscriptions = (interest.subscription for interest in self.exact.values())
-        standing = [Standing(normalise(one.expression, ANY_SIZE), one.at) for one in subscriptions]
-        return encode_subscriptions(standing, self._schema)
+        normalised = [
+            NormalisedSubscription(normalise(one.expression, ANY_SIZE), one.at)
+            for one in subscriptions
+        ]
+        return encode_subscriptions(normalised, self._schema)
 
     def projected(self, most: int) -> tuple[list[str], Ranges]:
         """All names, and the ranges of each: of a subscription about *most* an alternative."""
-        assert self._space is not None, "who asks for ranges has a space"
+        assert self._space is not None, "who wants ranges has a space"
         if most not in self._projected:
             parts = []
             if self.exact:
@@ -101,6 +123,18 @@ class Interests:
                 parts.append(ranges_of(one.ranges for one in self.ranged.values()))
             self._projected[most] = [*self.exact, *self.ranged], _joined(parts)
         return self._projected[most]
+
+
+def check_ranges(ranges: Pairs, space: Space | None) -> None:
+    """Raise a SettingsError where *ranges* are not of numbers in *space*."""
+    if space is None:
+        raise SettingsError(
+            "ranges of a space that this broker does not have: give all brokers of an overlay "
+            "the same `space`"
+        )
+    last = space.partition.curve.last_number
+    if not all(0 <= low <= high <= last for low, high in ranges):
+        raise SettingsError(f"ranges beyond 0 … {last}")
 
 
 def ranges_of(each: Iterable[Pairs]) -> Ranges:
@@ -119,3 +153,77 @@ def _joined(parts: list[Ranges]) -> Ranges:
         before += len(part.low)
     low, high = ([np.zeros(0, np.uint64), *(part[end] for part in parts)] for end in (1, 2))
     return Ranges(np.concatenate(starts), np.concatenate(low), np.concatenate(high))
+
+
+# Names.
+
+
+def is_among(name: object, names: Container[object]) -> bool:
+    """Whether *name*, which may be anything, is one of *names*."""
+    return isinstance(name, str) and name in names
+
+
+def check_broker_name(name: object) -> None:
+    """Refuse what cannot be the name of a broker."""
+    if not isinstance(name, str) or not name or BETWEEN in name or "/" in name:
+        raise SettingsError(f"a broker's name has neither '|' nor '/', got {describe(name)}")
+
+
+def check_link(link: object) -> tuple[str, str]:
+    """*link*, a pair of names; they are looked up by others."""
+    if not isinstance(link, tuple | list) or len(link) != 2:
+        raise SettingsError(f"a link is a pair of brokers, got {describe(link)}")
+    one, other = link
+    check_broker_name(one)
+    check_broker_name(other)
+    return one, other
+
+
+def engine_id(source: str, name: str) -> str:
+    """The engine's id of what *source* calls *name*."""
+    return f"{source}{BETWEEN}{name}"
+
+
+def source_and_name(key: str) -> tuple[str, str]:
+    """Who calls what so."""
+    source, _, name = key.partition(BETWEEN)
+    return source, name
+
+
+def with_engine_id(source: str, record: Record) -> Record:
+    """*record* as the engine takes it: what *source* calls by a name goes by its key."""
+    match record:
+        case Subscribe(Subscription(name, expression, at, until), time):
+            return Subscribe(Subscription(engine_id(source, name), expression, at, until), time)
+        case Unsubscribe(name, time):
+            return Unsubscribe(engine_id(source, name), time)
+        case Move(name, at, time):
+            return Move(engine_id(source, name), at, time)
+    return record
+
+
+class Names:
+    """The names by which links are announced what *source* calls a name: each is one interest's.
+
+    It is the source's own name wherever that is free. While a tree changes, or where a neighbour
+    is wrong, two sources may have the same; then neither ends what is the other's.
+    """
+
+    def __init__(self) -> None:
+        self._taken: dict[str, tuple[str, str]] = {}
+        self._others: dict[tuple[str, str], str] = {}  # of those whose own name was taken
+
+    def of(self, source: str, name: str) -> str:
+        """The name of what *source* calls *name*, taken from now on."""
+        own = source, name
+        found = self._others.get(own, name)
+        while self._taken.setdefault(found, own) != own:
+            found = self._others[own] = engine_id(source, found)
+        return found
+
+    def free(self, source: str, name: str) -> str:
+        """The name that what *source* calls *name* had, free from now on."""
+        found = self.of(source, name)
+        del self._taken[found]
+        self._others.pop((source, name), None)
+        return found

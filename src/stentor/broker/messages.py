@@ -1,20 +1,50 @@
-"""What travels between brokers, and what clients are given."""
+"""What travels between brokers, as objects and as JSON; what clients are given; what is refused."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple, get_args
 
-from stentor.broker.interest import AnyInterest, Pairs
+import msgspec
+
+from stentor.broker.interest import (
+    CLIENT,
+    AnyInterest,
+    Interest,
+    Pairs,
+    RangeInterest,
+    check_ranges,
+)
+from stentor.engine.report import Answer
+from stentor.errors import RecordError, StentorError
 from stentor.index.mics.space import Space
+from stentor.language.limits import ANY_SIZE
+from stentor.language.tree import uses
+from stentor.model import Event, Kind, Point, Schema, Subscription
+from stentor.model.expression import Expression
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.schema import AttributeUse
+from stentor.model.values import read_location
+from stentor.model.values.string import describe, read_id, read_string
+from stentor.model.values.time import BEGINNING, EARLIEST, LATEST
+from stentor.wire.events import check_event, event_from_dict, event_to_dict
+from stentor.wire.limits import RecordLimits
+from stentor.wire.records import (
+    record_from_dict,
+    record_to_dict,
+    subscription_from_dict,
+    subscription_to_dict,
+)
+
+# Messages.
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class AnnounceRanges:
     """The sender wants what lies in *ranges* of the space, under *name*.
 
-    It takes the place of what the sender wanted under that name; no ranges withdraw it.
+    It replaces what the sender wanted under that name; no ranges withdraw it.
     """
 
     name: str
@@ -23,28 +53,42 @@ class Want:
 
 
 @dataclass(frozen=True, slots=True)
-class Greeting:
-    """The first message on a link that has come up: it replaces all that was told before.
+class LinkGreeting:
+    """The first message on a link that has come up: it replaces all that was announced before.
 
-    *told* is what the sender wants from now on, *held* are the live events that it has, *space* is
-    how it turns them into numbers.
+    *interests* are what the sender wants from now on, *live_ids* the live events that it has,
+    *space* is how it turns them into numbers, *learned* are the attributes that it knows.
     """
 
-    told: tuple[AnyInterest, ...]
-    held: frozenset[str]
+    interests: tuple[AnyInterest, ...]
+    live_ids: frozenset[str]
     time: int
     space: Space | None = None
+    learned: tuple[AttributeUse, ...] = ()
 
 
-Message = Record | Want | Greeting
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Attributes that the sender has learned: of which kind they are, and where that was said.
 
-KINDS = {
+    It comes before whatever uses them, and travels whatever is covered or merged.
+    """
+
+    learned: tuple[AttributeUse, ...]
+    time: int
+
+
+Message = Record | AnnounceRanges | LinkGreeting | Learned
+
+#: The word for each kind of message, in counts and in JSON.
+KINDS: Final[dict[type[Message], str]] = {
     Subscribe: "subscribe",
-    Want: "ranges",
+    AnnounceRanges: "ranges",
     Unsubscribe: "unsubscribe",
     Move: "move",
     Publish: "publish",
-    Greeting: "greeting",
+    LinkGreeting: "greeting",
+    Learned: "learned",
 }
 
 
@@ -53,7 +97,19 @@ def kind_of(message: Message) -> str:
     return KINDS[type(message)]
 
 
-class Sent(NamedTuple):
+def about(message: Message) -> str:
+    """The id of what *message* is about, for error messages."""
+    match message:
+        case Publish(event):
+            return event.id
+        case Subscribe(subscription):
+            return subscription.id
+        case Unsubscribe(id) | Move(id) | AnnounceRanges(id):
+            return id
+    return kind_of(message)
+
+
+class Outgoing(NamedTuple):
     """A message that is to go over the link to the neighbour *to*."""
 
     to: str
@@ -66,3 +122,257 @@ class Delivery(NamedTuple):
     subscription: str
     event: str
     added: bool = True
+
+
+class OwedDelivery(NamedTuple):
+    """A delivery of a broker, and its number there."""
+
+    broker: str
+    number: int
+    delivery: Delivery
+
+    def is_answer_to(self, record: Record) -> bool:
+        """Whether this, which *record* led to, is a part of its answer."""
+        match record:
+            case Publish(event):
+                return self.delivery.event == event.id
+            case Subscribe(subscription):
+                return self.delivery.subscription == subscription.id
+        return self.delivery.subscription == record.id
+
+
+@dataclass(slots=True)
+class BrokerOutput:
+    """What messages led to: an answer for each record, what to send, what clients are given."""
+
+    answers: list[Answer] = field(default_factory=list)
+    sent: list[Outgoing] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)  # of the deliveries, to acknowledge them by
+    unwanted: int = 0  # events from neighbours that nobody here or beyond wanted
+
+
+# JSON. Its words are in stores of earlier versions: they stay.
+
+_LIMITS: Final = RecordLimits(expression=ANY_SIZE)
+_RANGES: Final = "ranges"
+#: Names are longer than clients' ids may be: they begin with their broker.
+_ANY_ID: Final = "?"
+
+
+def to_json(message: Message) -> dict[str, Any]:
+    """*message* as a dict that JSON can hold, from which `from_json` makes an equal one.
+
+    `op` is its kind, `time` are microseconds since 1970.
+
+    >>> to_json(AnnounceRanges("west/ana", ((0, 7),), 5))
+    {'op': 'ranges', 'id': 'west/ana', 'ranges': ((0, 7),), 'time': 5}
+    """
+    time: int | None = message.time
+    match message:
+        case AnnounceRanges(name, ranges):
+            raw: dict[str, Any] = {"id": name, _RANGES: ranges}
+        case LinkGreeting(interests, live_ids, _, space, learned):
+            announced = [{**interest_to_json(_wanted(one)), "id": one.name} for one in interests]
+            of_space = None if space is None else space.to_dict()
+            raw = {
+                "told": announced,
+                "held": sorted(live_ids),
+                "space": of_space,
+                "learned": learned,
+            }
+        case Learned(learned):
+            raw = {"learned": learned}
+        case Publish() | Subscribe() | Unsubscribe() | Move():
+            raw = record_to_dict(replace(message, time=None))
+    return {"op": kind_of(message), **raw, "time": time}
+
+
+def from_json(raw: Mapping[str, Any], schema: Schema) -> Message:
+    """The message that `to_json` made *raw* of; a RecordError where it is none.
+
+    *schema* says what its attributes are, and learns what it does not know.
+    """
+    try:
+        return _from_json(raw, schema)
+    except (LookupError, TypeError, ValueError, msgspec.MsgspecError) as error:
+        if isinstance(error, StentorError):
+            raise
+        raise RecordError(f"no message of a broker: {error}") from None
+
+
+def _from_json(raw: Mapping[str, Any], schema: Schema) -> Message:
+    op, time = raw["op"], msgspec.convert(raw["time"], int | None)
+    if op in ("ranges", "greeting", "learned") and time is None:
+        raise RecordError("a message between brokers has a time", field="time")
+    match op:
+        case "ranges":
+            ranges = msgspec.convert(raw[_RANGES], Pairs)
+            return AnnounceRanges(msgspec.convert(raw["id"], str), ranges, time or 0)
+        case "greeting":
+            interests = tuple(_interest_of(one, schema) for one in raw["told"])
+            space = None if raw["space"] is None else Space.from_dict(raw["space"])
+            live_ids = msgspec.convert(raw["held"], frozenset[str])
+            return LinkGreeting(interests, live_ids, time or 0, space, _uses(raw["learned"]))
+        case "learned":
+            return Learned(_uses(raw["learned"]), time or 0)
+        case "publish":
+            return Publish(event_from_json(_timeless(raw), schema), time)
+    name = msgspec.convert(raw["id"], str)
+    record = record_from_dict({**_timeless(raw), "id": _ANY_ID}, schema, _LIMITS)
+    match record:
+        case Subscribe(subscription):
+            return Subscribe(replace(subscription, id=name), time)
+        case Unsubscribe() | Move():
+            return replace(record, id=name, time=time)
+    raise RecordError(f"no message of a broker has the op {describe(op)}", field="op")
+
+
+def _timeless(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in raw.items() if name != "time"}
+
+
+def _wanted(interest: AnyInterest) -> Subscription | Pairs:
+    return interest.subscription if isinstance(interest, Interest) else interest.ranges
+
+
+def _interest_of(raw: Mapping[str, Any], schema: Schema) -> AnyInterest:
+    name = msgspec.convert(raw["id"], str)
+    wanted = interest_from_json({key: raw[key] for key in raw if key != "id"}, name, schema)
+    if isinstance(wanted, Subscription):
+        return Interest(name, wanted)
+    return RangeInterest(name, wanted)
+
+
+def _uses(raw: Any) -> tuple[AttributeUse, ...]:
+    return tuple(msgspec.convert(raw, list[AttributeUse]))
+
+
+def interest_to_json(wanted: Subscription | Pairs) -> dict[str, Any]:
+    """What somebody wants as a dict that JSON can hold: a subscription, or ranges."""
+    return subscription_to_dict(wanted) if isinstance(wanted, Subscription) else {_RANGES: wanted}
+
+
+def interest_from_json(raw: Mapping[str, Any], name: str, schema: Schema) -> Subscription | Pairs:
+    """What is wanted under *name*, of what `interest_to_json` made."""
+    if _RANGES in raw:
+        return msgspec.convert(raw, dict[str, Pairs])[_RANGES]
+    return replace(subscription_from_dict({**raw, "id": _ANY_ID}, schema, _LIMITS), id=name)
+
+
+def event_from_json(raw: Mapping[str, Any], schema: Schema) -> Event:
+    """The event that `event_to_dict` made *raw* of."""
+    return event_from_dict(raw, schema, _LIMITS)
+
+
+# What a message must be, so that it can be kept and forwarded.
+
+
+def record_error(
+    source: str, message: Message, schema: Schema, space: Space | None
+) -> StentorError | None:
+    """Why *message* of *source* cannot be understood, or not be read back from a store.
+
+    None where it can. What was read from JSON always can. What was made by hand, or came from
+    another process, may be anything.
+    """
+    try:
+        _check(source, message, schema, space)
+    except StentorError as error:
+        return error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        return RecordError(f"{type(message).__name__} of {source or 'a client'}: {error}")
+    return None
+
+
+def _check(source: str, message: Message, schema: Schema, space: Space | None) -> None:
+    check_id = _check_id if source == CLIENT else _check_name
+    match message:
+        case Publish(Event() as event):
+            _check_id(event.id)
+            check_time(event.until)
+            check_event(event, schema)
+            event_from_dict(event_to_dict(event), schema.frozen())
+        case Subscribe(Subscription() as subscription):
+            check_id(subscription.id)
+            _check_subscription(subscription, schema)
+            if source == CLIENT:
+                where = f"subscription {subscription.id!r}"
+                schema.frozen().learn(uses(subscription.expression, where))
+        case Unsubscribe(id):
+            check_id(id)
+        case Move(id, Point() as at):
+            check_id(id)
+            _check_location(at, schema)
+        case AnnounceRanges(name, ranges) if source != CLIENT:
+            _check_name(name)
+            check_ranges(ranges, space)
+        case LinkGreeting(interests, live_ids, learned=learned) if source != CLIENT:
+            for interest in interests:
+                _check_interest(interest, schema)
+            for id in live_ids:
+                _check_name(id)
+            _check_learned(learned)
+        case Learned(learned) if source != CLIENT:
+            _check_learned(learned)
+        case _:
+            who = "a client" if source == CLIENT else "a neighbour"
+            raise RecordError(f"{who} sends no {describe(message)}")
+    check_time(
+        message.time, optional=not isinstance(message, AnnounceRanges | LinkGreeting | Learned)
+    )
+
+
+def _check_interest(interest: AnyInterest, schema: Schema) -> None:
+    """Refuse what is none; ranges are looked at one by one, since others may be fine."""
+    _check_name(interest.name)
+    match interest:
+        case Interest(subscription=Subscription() as subscription):
+            _check_subscription(subscription, schema)
+        case RangeInterest(_, ranges):
+            for low, high in ranges:
+                int.__index__(low), int.__index__(high)
+        case _:
+            raise RecordError(f"nobody can want {describe(interest)}")
+
+
+def _check_subscription(subscription: Subscription, schema: Schema) -> None:
+    if not isinstance(subscription.expression, get_args(Expression)):
+        raise RecordError(f"expected an expression, got {describe(subscription.expression)}")
+    _check_location(subscription.at, schema)
+    check_time(subscription.until)
+
+
+def _check_learned(learned: tuple[AttributeUse, ...]) -> None:
+    for name, kind, where in learned:
+        _check_name(name)
+        _check_name(where)
+        if kind is not None and not isinstance(kind, Kind):
+            raise RecordError(f"the attribute {name!r} cannot be {describe(kind)}")
+
+
+def _check_location(at: Point | None, schema: Schema) -> None:
+    if at is not None:
+        read_location([at.x, at.y], plane=schema.plane)
+
+
+def _check_id(id: object) -> None:
+    _check_name(id)
+    read_id(id)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise RecordError(f"expected a name, got {describe(name)}")
+    read_string(name)
+
+
+def check_time(time: int | None, *, optional: bool = True) -> None:
+    """Refuse a *time* that is no instant; None only where it is not *optional*."""
+    if time is None and optional:
+        return
+    is_instant = type(time) is int and (time == BEGINNING or EARLIEST <= time <= LATEST)
+    if not is_instant:
+        raise RecordError(
+            f"expected an instant in microseconds, got {describe(time)}", field="time"
+        )

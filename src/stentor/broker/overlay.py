@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from stentor.broker.broker import LATE, Broker
-from stentor.broker.held import Held
-from stentor.broker.keys import CLIENT
-from stentor.broker.messages import Delivery, Message, Sent, kind_of
-from stentor.broker.store import Store
+from stentor.broker.interest import CLIENT, check_broker_name, check_link, is_among
+from stentor.broker.learning import joined_schema
+from stentor.broker.messages import (
+    BrokerOutput,
+    Delivery,
+    Message,
+    Outgoing,
+    OwedDelivery,
+    about,
+    check_time,
+    kind_of,
+    record_error,
+)
+from stentor.broker.store import Store, check_settings
+from stentor.broker.tables import ExpiringValues
+from stentor.engine.batch import listed
+from stentor.engine.clock import Clock, MostAhead
 from stentor.engine.report import Answer
 from stentor.errors import DuplicateEventError, SettingsError, StentorError, UnknownIdError
 from stentor.index.mics.space import Space
+from stentor.language.tree import uses
 from stentor.model import Changes, Schema
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
-from stentor.model.time import BEGINNING
+from stentor.model.values.string import describe
+from stentor.model.values.time import BEGINNING
 from stentor.wire.records import record_from_dict
 
 
-class Carried(NamedTuple):
+class LinkCount(NamedTuple):
     """A message kind on one direction of a link."""
 
     sender: str
@@ -30,7 +47,7 @@ class Carried(NamedTuple):
     kind: str
 
 
-#: Of the links that have something to carry, the place of the one that does so next.
+#: Of the links that have something to transmit, the position of the one that does so next.
 Choose = Callable[[int], int]
 
 
@@ -47,8 +64,12 @@ class Overlay:
 
     Each *policy* is one for all or one for each broker; `mics` needs a *space*. Messages on a link
     stay in order; of the links *choose* picks the next one. Every record has the time of the
-    latest, wherever it came. *stores*, or their files, by broker let it go on where another overlay
-    stopped.
+    latest, wherever it came; none may be further ahead of it, or of the *clock*, than *most_ahead*.
+    *stores*, or their files, by broker let it go on where another overlay stopped, over the same
+    links or others.
+
+    What clients are given is kept until they are known to have it: whoever calls `feed`, `send`,
+    `run` or `deliveries` again, or `acknowledge`, says that they have what was handed out before.
     """
 
     def __init__(
@@ -61,34 +82,60 @@ class Overlay:
         schema: Schema | None = None,
         space: Space | None = None,
         stores: Mapping[str, Store | str | Path] | None = None,
+        clock: Callable[[], float] | None = None,
+        most_ahead: MostAhead = "auto",
         choose: Choose = lambda count: 0,
     ) -> None:
-        self.schema = Schema() if schema is None else schema
+        check_settings(schema, space)
+        if not (stores is None or isinstance(stores, Mapping)):
+            raise SettingsError(f"stores are a dict by broker, got {describe(stores)}")
+        if not isinstance(policy, str | Mapping):
+            raise SettingsError(f"a policy is a text, or a dict by broker, got {describe(policy)}")
         self.time = BEGINNING
-        self.carried: Counter[Carried] = Counter()
+        self.carried: Counter[LinkCount] = Counter()
         self.unwanted = 0  # events that came over a link for nothing
         self.space = space
         self._policy, self._index, self._choose = policy, index, choose
-        self._stores = {
-            name: store if isinstance(store, Store) else Store(store)
-            for name, store in (stores or {}).items()
-        }
-        self.brokers = {name: self._broker(name) for name in brokers}
-        if strangers := self._stores.keys() - self.brokers.keys():
-            raise SettingsError(
-                f"there are stores for {sorted(strangers)}, who are no brokers here"
-            )
+        self._clock = Clock(clock, most_ahead)
+        self._stores: dict[str, Store] = {}
+        self.brokers: dict[str, Broker] = {}
         self.links: dict[tuple[str, str], bool] = {}  # whether each is up
         self._waiting: dict[tuple[str, str], deque[Message]] = {}
-        self._deliveries: list[Delivery] = []
-        self._live: Held[None] = Held()  # ids of events
-        self._homes: Held[str] = Held()  # the broker at which each subscription stands
-        for name, broker in self.brokers.items():
-            self._take_over(name, broker)
-            self._deliveries += broker.undelivered()
-        pairs = list(links)
-        self._part({*pairs, *(pair[::-1] for pair in pairs)})
-        for one, other in pairs:
+        self._deliveries: list[OwedDelivery] = []  # that nobody was given yet
+        self._given: list[OwedDelivery] = []  # that nobody has acknowledged yet
+        self._live: ExpiringValues[None] = ExpiringValues()  # ids of events
+        self._homes: ExpiringValues[str] = ExpiringValues()  # the broker of each subscription
+        joined = [check_link(link) for link in listed(links, "links are pairs in a list")]
+        names = brokers.keys() if isinstance(brokers, Mapping) else brokers
+        known = [*listed(names, "brokers are names in a list")]
+        for name in known:
+            check_broker_name(name)
+        if strangers := (stores or {}).keys() - set(known):  # before files are made
+            raise SettingsError(
+                f"there are stores for {sorted(strangers, key=str)}, who are no brokers here"
+            )
+        opened: list[Store] = []
+        try:
+            for name, given in (stores or {}).items():
+                self._stores[name] = given if isinstance(given, Store) else Store(given)
+                opened += [] if isinstance(given, Store) else [self._stores[name]]
+            self.schema = joined_schema(
+                schema, {name: store.schema() for name, store in self._stores.items()}
+            )
+            self._begin(known, joined)
+        except BaseException:
+            for store in opened:
+                store.close()
+            raise
+
+    def _begin(self, brokers: Sequence[str], links: Sequence[tuple[str, str]]) -> None:
+        """Let *brokers* go on, joined by *links*."""
+        for name in brokers:
+            self.brokers[name] = self._broker(name)
+            self._take_over(name)
+            self.brokers[name].strand()
+        self._part({*links, *(pair[::-1] for pair in links)})
+        for one, other in links:
             self._join(one, other)
 
     # Records.
@@ -102,18 +149,15 @@ class Overlay:
         """
         if not isinstance(record, Publish | Subscribe | Unsubscribe | Move):
             record = record_from_dict(record, self.schema)
-        self._carry_all()
-        others, self._deliveries = self._deliveries, []
+        self._transmit_all()
+        before = len(self._deliveries)
         answer = self.send(broker, [record])[0]
-        self._carry_all()
-        own = [one for one in self._deliveries if _is_answer(one, record)]
-        self._deliveries = others + [one for one in self._deliveries if not _is_answer(one, record)]
-        if own and not self._deliveries:
-            self._acknowledge()
+        self._transmit_all()
         match record:
             case Publish() if isinstance(answer, list):
-                return sorted(one.subscription for one in own)
+                return sorted(one.subscription for one in self._take_answer(record, before))
             case Subscribe() | Move() if isinstance(answer, Changes):
+                own = self._take_answer(record, before)
                 return Changes(
                     sorted(one.event for one in own if one.added),
                     sorted(one.event for one in own if not one.added),
@@ -122,69 +166,135 @@ class Overlay:
 
     def send(self, broker: str, records: Sequence[Record]) -> list[Answer]:
         """What *broker* itself answers to its clients' *records*; the rest comes with `run`."""
+        self.acknowledge()
         answers: list[Answer] = []
-        admitted: list[Record] = []
-        places: list[int] = []
-        for record in records:
+        admitted: dict[int, Record] = {}  # by their positions in *answers*
+        for record in listed(records, "records are in a list"):
             try:
-                admitted.append(self._admitted(broker, record))
+                admitted[len(answers)] = self._admitted(broker, record)
             except StentorError as error:
                 answers.append(error)
-            else:
-                places.append(len(answers))
-                answers.append([])
-        outcome = self._broker_of(broker).receive(CLIENT, admitted)
-        for place, record, answer in zip(places, admitted, outcome.answers, strict=True):
-            answers[place] = answer
-            if not isinstance(answer, StentorError):
-                self._remember(broker, record)
-        self._deliveries += outcome.deliveries
-        self._dispatch(broker, outcome.sent)
+                continue
+            answers.append([])
+            if self._teaches(record):  # those after it are checked against what it taught
+                self._hand_in(broker, admitted, answers)
+                admitted = {}
+        self._hand_in(broker, admitted, answers)
         return answers
 
+    def _hand_in(self, broker: str, admitted: dict[int, Record], answers: list[Answer]) -> None:
+        with self._taken_from(broker) as to:
+            output = to.receive(CLIENT, [*admitted.values()])
+            for (position, record), answer in zip(admitted.items(), output.answers, strict=True):
+                answers[position] = answer
+                if not isinstance(answer, StentorError):
+                    self._remember(broker, record)
+            self._take(broker, output)
+
+    def _teaches(self, record: Record) -> bool:
+        """Whether an attribute of *record* has no type yet."""
+        names: Iterable[str] = ()
+        match record:
+            case Publish(event):
+                names = event.attributes
+            case Subscribe(subscription):
+                names = [use.name for use in uses(subscription.expression, "")]
+        return any(name not in self.schema or self.schema.kind(name) is None for name in names)
+
     def run(self) -> list[Delivery]:
-        """Carry messages until none waits; all deliveries since the last time."""
-        self._carry_all()
+        """Transmit messages until none waits; all deliveries since the last time."""
+        self._transmit_all()
         return self.deliveries()
 
-    def _carry_all(self) -> None:
-        while self.carry():
+    def _transmit_all(self) -> None:
+        while self.transmit():
             pass
 
-    def carry(self, most: int | None = None) -> bool:
+    def transmit(self, most: int | None = None) -> bool:
         """Hand over what waits on one link, *most* messages of it; whether there was any."""
         waiting = [pair for pair, messages in self._waiting.items() if messages]
         if not waiting:
-            return False
+            return any(self._forward_stranded(name) for name in self.brokers)
         sender, receiver = waiting[self._choose(len(waiting))]
         messages = self._waiting[sender, receiver]
-        count = len(messages) if most is None else min(most, len(messages))
-        taken = [messages.popleft() for _ in range(count)]
-        outcome = self.brokers[receiver].receive(sender, taken)
-        for answer in outcome.answers:
+        taken = [*islice(messages, most)]
+        with self._taken_from(receiver) as to:
+            output = to.receive(sender, taken)  # first it is kept, then it waits no longer
+            for _ in taken:
+                messages.popleft()
+            self.unwanted += output.unwanted
+            self._take(receiver, output)
+        if forwarded := sum(isinstance(one, Publish) and one.event.until is None for one in taken):
+            self.brokers[sender].forwarded(receiver, forwarded)
+        for answer in output.answers:
             if isinstance(answer, StentorError) and not isinstance(answer, LATE):
-                raise answer  # brokers hand on only what they have accepted
-        self.unwanted += outcome.unwanted
-        self._deliveries += outcome.deliveries
-        self._dispatch(receiver, outcome.sent)
+                raise answer  # brokers forward only what they have accepted
         return True
 
-    def deliveries(self) -> list[Delivery]:
-        """What clients were given since the last time, whatever is still on its way."""
-        deliveries, self._deliveries = self._deliveries, []
-        if deliveries:
-            self._acknowledge()
-        return deliveries
+    def _forward_stranded(self, name: str) -> bool:
+        """Let *name* forward what was on its way over links of an earlier overlay, if anything."""
+        with self._taken_from(name) as broker:
+            output = broker.forward_stranded()
+            self._take(name, output)
+        return bool(output.answers)
 
-    def _acknowledge(self) -> None:
-        for broker in self.brokers.values():
-            broker.delivered()
+    @contextmanager
+    def _taken_from(self, name: str) -> Iterator[Broker]:
+        """The broker *name*, while its output is taken.
+
+        Where that is interrupted it is to be restarted: what it has sent may wait nowhere.
+        """
+        broker = self._broker_of(name)
+        try:
+            yield broker
+        except BaseException as error:
+            broker.fail(error)
+            raise
+
+    def _take(self, name: str, output: BrokerOutput) -> None:
+        numbered = zip(output.numbers, output.deliveries, strict=True)
+        self._deliveries += [OwedDelivery(name, *one) for one in numbered]
+        self._dispatch(name, output.sent)
+
+    def deliveries(self) -> list[Delivery]:
+        """What clients are given since the last time, whatever is still on its way."""
+        self.acknowledge()
+        self._given, self._deliveries = self._deliveries, []
+        return [one.delivery for one in self._given]
+
+    def acknowledge(self) -> None:
+        """Take note that clients have all that was handed out; it does not come again."""
+        for name in {one.broker: None for one in self._given}:
+            self.brokers[name].acknowledge(
+                [one.number for one in self._given if one.broker == name]
+            )
+        self._given = []
+
+    def _take_answer(self, record: Record, before: int) -> list[Delivery]:
+        """The answer to *record*, which came when there were so many deliveries.
+
+        What it says of a subscription and an event replaces what was to be said before.
+        """
+        own = [one.delivery for one in self._deliveries[before:] if one.is_answer_to(record)]
+        said = {(one.subscription, one.event) for one in own}
+        owed, self._deliveries = self._deliveries, []
+        for one in owed:
+            is_said = (one.delivery.subscription, one.delivery.event) in said
+            (self._given if is_said else self._deliveries).append(one)
+        return own
 
     def pass_time(self, time: int) -> None:
         """Let it be *time* everywhere; what is over is withdrawn."""
+        check_time(time, optional=False)
         self._pass_time(time)
-        for name, broker in self.brokers.items():
-            self._dispatch(name, broker.pass_time(self.time))
+        for name in self.brokers:
+            self._catch_up(name)
+
+    def _catch_up(self, name: str) -> None:
+        """Let the broker *name* know what time it is."""
+        with self._taken_from(name) as broker:
+            if broker.time < self.time:
+                self._dispatch(name, broker.pass_time(self.time))
 
     # Links and brokers.
 
@@ -202,23 +312,42 @@ class Overlay:
         if self.links[pair]:
             return
         self.links[pair] = True
+        self._connect(pair)
+
+    def _connect(self, pair: tuple[str, str]) -> None:
+        """Let both sides of a link greet; first both know the time, lest they send what is over."""
+        for name in pair:
+            self._catch_up(name)
         for sender, receiver in (pair, pair[::-1]):
-            self._dispatch(sender, self.brokers[sender].connect(receiver))
+            self._waiting[sender, receiver].clear()  # it is repeated, as far as it counts
+            with self._taken_from(sender) as broker:
+                self._dispatch(sender, broker.connect(receiver))
 
     def restart(self, name: str) -> None:
-        """Put a new broker, opened from its store, in the place of *name*, which is forgotten."""
+        """Replace the broker *name*, which is forgotten, by one opened from its store.
+
+        Nothing gets lost by it: what links were carrying is repeated.
+        """
         self._broker_of(name)
         if name not in self._stores:
             raise SettingsError(f"{name!r} has no store to restart from; give `stores`")
-        up = [pair for pair, is_up in self.links.items() if is_up and name in pair]
-        for pair in up:
-            self.cut(*pair)
+        self._stores[name].reopen()
         self.brokers[name] = self._broker(name)
-        for pair in up:
-            self.heal(*pair)
+        for id in [id for id in self._homes if self._homes[id] == name]:
+            self._homes.drop(id)
+        self._deliveries = [one for one in self._deliveries if one.broker != name]
+        self._take_over(name)
+        for pair in [pair for pair, is_up in self.links.items() if is_up and name in pair]:
+            self._connect(pair)
+
+    def close(self) -> None:
+        """Let go of the stores; what was not acknowledged comes again when they are opened."""
+        for broker in self.brokers.values():
+            broker.close()
 
     def reach(self, broker: str) -> set[str]:
         """The brokers that messages of *broker* can come to over links that are up."""
+        self._broker_of(broker)
         reached, fresh = {broker}, [broker]
         while fresh:
             here = fresh.pop()
@@ -230,7 +359,7 @@ class Overlay:
         return reached
 
     def check(self) -> None:
-        """Assert what must be true of each broker, and that neighbours hold what they were told.
+        """Assert what must be true of each broker, and that neighbours have what was announced.
 
         Links must be idle: call it after `run`.
         """
@@ -239,8 +368,10 @@ class Overlay:
         for pair, is_up in self.links.items():
             for sender, receiver in (pair, pair[::-1]) if is_up else ():
                 assert not self._waiting[sender, receiver], "links must be idle"
-                told = self.brokers[sender].links[receiver].policy.told
-                assert told == self.brokers[receiver].wants(sender), f"{sender} → {receiver}"
+                announced = self.brokers[sender].links[receiver].policy.announced
+                assert announced == self.brokers[receiver].interests_of(sender), (
+                    f"{sender} → {receiver}"
+                )
 
     # Inside.
 
@@ -254,14 +385,23 @@ class Overlay:
             policy=policy,
             index=self._index,
             schema=self.schema,
+            share=True,
             space=self.space,
             store=store,
+            most_ahead=None,  # the overlay looks at times: one broker's may lag behind
         )
 
-    def _take_over(self, name: str, broker: Broker) -> None:
-        """Know the time and the ids of *broker*, which may have been opened from its store."""
+    def _take_over(self, name: str) -> None:
+        """Know the time, the ids and the deliveries of *name*, perhaps opened from its store."""
+        broker = self.brokers[name]
+        given = {one.number for one in self._given if one.broker == name}
+        self._deliveries += [
+            OwedDelivery(name, number, delivery)
+            for number, delivery in broker.undelivered().items()
+            if number not in given
+        ]
         self._pass_time(broker.time)
-        subscriptions, events = broker.standing()
+        subscriptions, events = broker.contents()
         for subscription in subscriptions:
             self._homes.keep(subscription.id, name, subscription.until)
         for event in events:
@@ -291,27 +431,31 @@ class Overlay:
 
     def _pair(self, one: str, other: str) -> tuple[str, str]:
         for pair in ((one, other), (other, one)):
-            if pair in self.links:
+            if all(is_among(name, self.brokers) for name in pair) and pair in self.links:
                 return pair
-        raise SettingsError(f"no link joins {one!r} and {other!r}")
+        raise SettingsError(f"no link joins {describe(one)} and {describe(other)}")
 
     def _broker_of(self, name: str) -> Broker:
-        if name not in self.brokers:
-            raise SettingsError(f"no broker {name!r}; there are {', '.join(self.brokers)}")
+        if not is_among(name, self.brokers):
+            raise SettingsError(f"no broker {describe(name)}; there are {', '.join(self.brokers)}")
         return self.brokers[name]
 
-    def _dispatch(self, sender: str, sent: Iterable[Sent]) -> None:
+    def _dispatch(self, sender: str, sent: Iterable[Outgoing]) -> None:
         for receiver, message in sent:
             self._waiting[sender, receiver].append(message)
-            self.carried[Carried(sender, receiver, kind_of(message))] += 1
+            self.carried[LinkCount(sender, receiver, kind_of(message))] += 1
 
     def _admitted(self, broker: str, record: Record) -> Record:
         """*record* at the overlay's time; refused where its id belongs elsewhere.
 
-        No broker knows all ids, and asking everywhere would be flooding: between processes they are
-        the clients' to keep apart.
+        No broker knows all ids, and asking everywhere would be flooding: between processes
+        clients keep them apart.
         """
+        if mistake := record_error(CLIENT, record, self.schema, self.space):
+            raise mistake  # before it moves the time
         if record.time is not None:
+            if not self._clock.allows(record.time, self.time):
+                raise self._clock.refusal(about(record), record.time, self.time)
             self._pass_time(record.time)
         time = None if self.time == BEGINNING else self.time
         timed = record if record.time == time else replace(record, time=time)
@@ -324,17 +468,16 @@ class Overlay:
                         field="id",
                     )
             case Subscribe(subscription):
-                self._check_home(broker, subscription.id)
+                id = subscription.id
+                if id in self._homes and self._homes[id] != broker:
+                    raise SettingsError(
+                        f"{id!r} stands at {self._homes[id]!r}; unsubscribe there before it comes "
+                        "here"
+                    )
             case Unsubscribe(id) | Move(id):
                 if id in self._homes and self._homes[id] != broker:
                     raise UnknownIdError(f"no subscription of {broker!r} has the id {id!r}", id=id)
         return timed
-
-    def _check_home(self, broker: str, id: str) -> None:
-        if id in self._homes and self._homes[id] != broker:
-            raise SettingsError(
-                f"{id!r} stands at {self._homes[id]!r}; unsubscribe there before it comes here"
-            )
 
     def _remember(self, broker: str, record: Record) -> None:
         match record:
@@ -350,13 +493,3 @@ class Overlay:
         self.time = max(self.time, time)
         self._live.over(self.time)
         self._homes.over(self.time)
-
-
-def _is_answer(delivery: Delivery, record: Record) -> bool:
-    """Whether *delivery*, which *record* led to, is a part of its answer."""
-    match record:
-        case Publish(event):
-            return delivery.event == event.id
-        case Subscribe(subscription):
-            return delivery.subscription == subscription.id
-    return delivery.subscription == record.id

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Run the command line; what it cannot do is one clear message and an exit code."""
@@ -9,5 +11,12 @@ def main() -> None:
         from stentor.cli.app import run
 
         run()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # while modules are imported
         raise SystemExit(130) from None
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in ("rich", "typer"):
+            raise
+        missing = f"its extra 'cli' is not installed ({package} is missing)"
+        print(f"stentor: {missing}: pip install 'stentor[cli]'", file=sys.stderr)
+        raise SystemExit(2) from None

@@ -8,9 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from stentor.cli.exits import NO
-from stentor.cli.inputs import JsonOption, SchemaOption, read_schema
-from stentor.cli.rejects import place_of, refused, shown_place
+from stentor.cli.inputs import (
+    ANSWER_NO,
+    JsonOption,
+    SchemaOption,
+    location_of,
+    read_schema,
+    refused,
+    shown_location,
+)
 from stentor.cli.screen import progress, size_of, summarise
 from stentor.errors import SettingsError, StentorError
 from stentor.language.normalise import normalise
@@ -19,7 +25,7 @@ from stentor.model.record import Subscribe
 from stentor.wire.files import open_records
 from stentor.wire.formats import ReadSettings
 from stentor.wire.records import Op
-from stentor.wire.rejected import Place, Rejected
+from stentor.wire.rejected import RecordLocation, Rejected
 
 
 def command(
@@ -46,16 +52,16 @@ def command(
             _check(path, op, known, counts, as_json)
     summarise(counts, as_json=as_json, to_output=not as_json)
     if counts["bad"]:
-        raise typer.Exit(NO)
+        raise typer.Exit(ANSWER_NO)
 
 
 def _check(path: Path, op: Op, schema: Schema, counts: dict[str, Any], as_json: bool) -> None:
     with progress(f"Checking {path.name}", size_of(path)) as advance:
         for chunk in open_records(path, schema, ReadSettings(default_op=op)):
-            for found, place in zip(chunk.records, chunk.places, strict=True):
+            for found, location in zip(chunk.records, chunk.locations, strict=True):
                 bad = found if isinstance(found, Rejected) else None
                 if isinstance(found, Subscribe):
-                    bad = _unusable(found, place, path, counts, as_json)
+                    bad = _unusable(found, location, path, counts, as_json)
                 if bad is None:
                     counts["good"] += 1
                 else:
@@ -65,24 +71,24 @@ def _check(path: Path, op: Op, schema: Schema, counts: dict[str, Any], as_json: 
 
 
 def _unusable(
-    record: Subscribe, place: Place, path: Path, counts: dict[str, Any], as_json: bool
+    record: Subscribe, location: RecordLocation, path: Path, counts: dict[str, Any], as_json: bool
 ) -> Rejected | None:
-    """What an engine would refuse in a subscription that was read; tells of contradictions."""
+    """What an engine would refuse in a subscription that was read; reports contradictions."""
     subscription = record.subscription
     try:
         form = normalise(subscription.expression)
     except StentorError as error:
-        return refused(record, str(error), place)
+        return refused(record, str(error), location)
     if form.never:
         counts["can never match"] += 1
         reason = "it asks for a contradiction, so no event can match it"
-        _show(path, "can never match", refused(record, reason, place), as_json)
+        _show(path, "can never match", refused(record, reason, location), as_json)
     return None
 
 
 def _show(path: Path, what: str, found: Rejected, as_json: bool) -> None:
     if as_json:
-        line = {"source": str(path), "finding": what, **place_of(found)}
+        line = {"source": str(path), "finding": what, **location_of(found)}
         print(json.dumps(line | {"reason": found.reason, "raw": found.raw}, ensure_ascii=False))
         return
-    print(f"{shown_place(path, found)}: {what}: {found.reason}")
+    print(f"{shown_location(path, found)}: {what}: {found.reason}")

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from stentor.cli.inputs import JsonOption, SchemaOption, feed, read_schema
+from stentor._files import replaced
+from stentor.cli.inputs import JsonOption, RejectedFile, SchemaOption, feed, read_schema
 from stentor.cli.match import check_out, check_output, file_of
-from stentor.cli.rejects import RejectedFile
-from stentor.cli.screen import replacing, summarise
+from stentor.cli.screen import summarise
 from stentor.engine import Engine
 from stentor.wire.records import subscription_from_dict
 from stentor.wire.table_writers import subscriptions_to_table
@@ -50,8 +50,8 @@ def command(
 ) -> None:
     """Reduce the subscriptions of a file to those that no other one covers.
 
-    Whatever matches one that is left out matches one that is kept. The summary tells how many are
-    left out and which ones cover the most.
+    Whatever matches one that is left out matches one that is kept, until it ends and wherever
+    subscribers move. The summary tells how many are left out and which ones cover the most.
 
         stentor cover -s subscriptions.jsonl -o forwarded.jsonl --pairs covered.jsonl
     """
@@ -68,7 +68,7 @@ def command(
     kept = [id for id in engine if id not in left_out]
     _write(engine, kept, file_of(out))
     if pairs is not None:
-        with replacing(pairs) as partial, partial.open("w", encoding="utf-8") as lines:
+        with replaced(pairs) as partial, partial.open("w", encoding="utf-8") as lines:
             lines.writelines(_lines(one._asdict() for one in found))
     most = Counter(one.covered_by for one in found).most_common(MOST_NAMED)
     counts: dict[str, Any] = {
@@ -89,13 +89,13 @@ def command(
 
 
 def _write(engine: Engine, ids: list[str], path: Path | None) -> None:
-    """Write the subscriptions *ids* in the form that the name of *path* tells."""
+    """Write the subscriptions *ids* in the form that the name of *path* says."""
     records = map(engine.get, ids)
     if path is None:
         sys.stdout.writelines(_lines(records))
         return
     with ExitStack() as stack:
-        partial = stack.enter_context(replacing(path))
+        partial = stack.enter_context(replaced(path))
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
 

@@ -10,17 +10,16 @@ from typing import Annotated
 
 import typer
 
-from stentor.cli.exits import NO
-from stentor.cli.explain import place, subscribe_all
-from stentor.cli.inputs import SchemaOption, read_schema
-from stentor.covering.meaning.covers import explain_covering
-from stentor.encoding.subscriptions import Standing
+from stentor.cli.explain import read_location_option, subscribe_all
+from stentor.cli.inputs import ANSWER_NO, SchemaOption, read_schema
+from stentor.covering.covers import explain_covering
+from stentor.encoding.subscriptions import NormalisedSubscription
 from stentor.engine import Engine
 from stentor.errors import NeverMatchesWarning
 from stentor.language.limits import ANY_SIZE
 from stentor.language.normalise import normalise
 from stentor.language.parser import parse
-from stentor.wire.fields import position_of
+from stentor.model.values import read_location
 
 
 def command(
@@ -49,20 +48,20 @@ def command(
     engine = Engine(schema=read_schema(schema), clock=None)
     if subscriptions is None:
         with warnings.catch_warnings(category=NeverMatchesWarning, action="ignore"):
-            engine.subscribe("A", a, at=place(at))
-            engine.subscribe("B", b, at=place(at_b))
+            engine.subscribe("A", a, at=read_location_option(at))
+            engine.subscribe("B", b, at=read_location_option(at_b))
         a, b = "A", "B"
     else:
         subscribe_all(engine, subscriptions, a, b)
-    explained = explain_covering(_standing(engine, a), _standing(engine, b), engine.schema)
+    explained = explain_covering(_normalised(engine, a), _normalised(engine, b), engine.schema)
     print(json.dumps(asdict(explained)) if as_json else explained)
     if not explained:
-        raise typer.Exit(NO)
+        raise typer.Exit(ANSWER_NO)
 
 
-def _standing(engine: Engine, id: str) -> Standing:
+def _normalised(engine: Engine, id: str) -> NormalisedSubscription:
     """The subscription *id* as covering looks at it."""
     known = engine.get(id)
     tree = parse(known["expression"], schema=engine.schema, limits=ANY_SIZE)
-    at = position_of(known.get("at"), plane=engine.schema.plane)
-    return Standing(normalise(tree, ANY_SIZE), at)
+    at = read_location(known.get("at"), plane=engine.schema.plane)
+    return NormalisedSubscription(normalise(tree, ANY_SIZE), at)

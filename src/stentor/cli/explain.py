@@ -10,9 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from stentor.cli.exits import NO
-from stentor.cli.inputs import SchemaOption, feed, read_schema
-from stentor.cli.rejects import shown_place
+from stentor.cli.inputs import ANSWER_NO, SchemaOption, feed, read_schema, shown_location
 from stentor.engine import Engine
 from stentor.errors import NeverMatchesWarning, SettingsError, UnknownIdError
 from stentor.model.record import Publish
@@ -21,8 +19,8 @@ from stentor.wire.formats import ReadSettings
 from stentor.wire.json_text import from_json
 from stentor.wire.rejected import Rejected
 
-#: Refused records that are told of where the wanted one is not found.
-MOST_TOLD: Final = 10
+#: Refused records that are shown where the wanted one is not found.
+MOST_SHOWN: Final = 10
 
 
 def command(
@@ -51,18 +49,18 @@ def command(
     engine = Engine(schema=read_schema(schema), clock=None)
     if subscriptions is None:
         with warnings.catch_warnings(category=NeverMatchesWarning, action="ignore"):
-            engine.subscribe("the expression", subscription, at=place(at))
+            engine.subscribe("the expression", subscription, at=read_location_option(at))
         subscription = "the expression"
     else:
         subscribe_all(engine, subscriptions, subscription)
     explanation = engine.explain(subscription, _event(engine, event, events))
     print(json.dumps(asdict(explanation)) if as_json else explanation)
     if not explanation:
-        raise typer.Exit(NO)
+        raise typer.Exit(ANSWER_NO)
 
 
-def place(at: str | None) -> list[float] | None:
-    """The place that an option names; None where it is not given."""
+def read_location_option(at: str | None) -> list[float] | None:
+    """The location that an option names; None where it is not given."""
     if at is None:
         return None
     try:
@@ -79,14 +77,14 @@ def subscribe_all(engine: Engine, path: Path, *wanted: str) -> None:
     refused: list[str] = []
 
     def on_rejected(source: Path, bad: Rejected) -> None:
-        refused.append(f"{shown_place(source, bad)}: {bad.reason}")
+        refused.append(f"{shown_location(source, bad)}: {bad.reason}")
 
     for _ in feed(engine, path, "subscribe", on_rejected):
         pass
     for id in wanted:
         if id not in engine:
             raise UnknownIdError(
-                f"no subscription in {path} has the id {id!r}{_told(refused)}", id=id
+                f"no subscription in {path} has the id {id!r}{_refusal_lines(refused)}", id=id
             )
 
 
@@ -101,10 +99,12 @@ def _event(engine: Engine, event: str, events: Path | None) -> Any:
             if isinstance(record, Publish) and record.event.id == event:
                 return record.event
             if isinstance(record, Rejected):
-                refused.append(f"{shown_place(events, record)}: {record.reason}")
-    raise UnknownIdError(f"no event in {events} has the id {event!r}{_told(refused)}", id=event)
+                refused.append(f"{shown_location(events, record)}: {record.reason}")
+    raise UnknownIdError(
+        f"no event in {events} has the id {event!r}{_refusal_lines(refused)}", id=event
+    )
 
 
-def _told(refused: list[str]) -> str:
+def _refusal_lines(refused: list[str]) -> str:
     """What was refused, which may be what was looked for."""
-    return "".join(f"\n  refused: {one}" for one in refused[:MOST_TOLD])
+    return "".join(f"\n  refused: {one}" for one in refused[:MOST_SHOWN])

@@ -13,26 +13,27 @@ from typing import Annotated, Any, Final, Self, TextIO
 
 import typer
 
-from stentor.cli.exits import NO
+from stentor._files import replaced
 from stentor.cli.inputs import (
+    ANSWER_NO,
     EventsOption,
     JsonOption,
     OnRejected,
+    RejectedFile,
     SchemaOption,
     SubscriptionsOption,
     feed,
     read_schema,
+    shown_location,
 )
 from stentor.cli.match_spark import SparkMatch
-from stentor.cli.rejects import RejectedFile, shown_place
-from stentor.cli.screen import progress, replacing, size_of, summarise
-from stentor.cli.spark import MasterOption
+from stentor.cli.screen import MasterOption, progress, size_of, summarise
 from stentor.engine import Engine
 from stentor.engine.report import Report
 from stentor.errors import RecordError, SettingsError
 from stentor.wire.files import is_parquet, open_tables
-from stentor.wire.frames import row_text
 from stentor.wire.rejected import Rejected
+from stentor.wire.tables import row_text
 
 #: What a file of matches may be called: Parquet, or JSON lines.
 SUFFIXES: Final = (".parquet", ".jsonl", ".ndjson", ".json")
@@ -62,7 +63,8 @@ def command(
         typer.Option(
             "--spark",
             help="As a Spark job, over files or folders of Parquet, JSON lines or CSV; --out "
-            "becomes a folder, and bad rows are counted, not kept (`stentor check` lists them).",
+            "becomes a folder, and bad rows are counted and the first reasons told, not kept "
+            "(`stentor check` lists them).",
         ),
     ] = False,
     snapshot: Annotated[
@@ -84,7 +86,7 @@ def command(
     """
     if spark:
         check_out(out)
-        asked = SparkMatch(
+        job = SparkMatch(
             events=events,
             subscriptions=subscriptions,
             snapshot=snapshot,
@@ -96,10 +98,10 @@ def command(
             master=master,
         )
         try:
-            counts = asked.run()
+            counts = job.run()
         except RecordError as error:
             print(f"stentor: {error}", file=sys.stderr)
-            raise typer.Exit(NO) from None
+            raise typer.Exit(ANSWER_NO) from None
         summarise(counts, as_json=as_json, to_output=file_of(out) is not None)
         return
     if subscriptions is None:
@@ -115,8 +117,8 @@ def command(
         def on_rejected(source: Path, bad: Rejected) -> None:
             rejects.add(source, bad)
             if strict:
-                print(f"stentor: {shown_place(source, bad)}: {bad.reason}", file=sys.stderr)
-                raise typer.Exit(NO)
+                print(f"stentor: {shown_location(source, bad)}: {bad.reason}", file=sys.stderr)
+                raise typer.Exit(ANSWER_NO)
 
         never = 0
         for report, _ in feed(engine, subscriptions, "subscribe", on_rejected):
@@ -177,7 +179,7 @@ def file_of(out: Path | None) -> Path | None:
 
 
 def check_out(out: Path | None) -> None:
-    """Refuse a name that tells no form to write in."""
+    """Refuse a name that says no form to write in."""
     file = file_of(out)
     if file is not None and file.suffix not in SUFFIXES:
         raise SettingsError(f"--out is {out}; its name ends with one of {' '.join(SUFFIXES)}")
@@ -215,7 +217,7 @@ class MatchWriter:
 
     def __enter__(self) -> Self:
         if self._path is not None:
-            partial = self._stack.enter_context(replacing(self._path))
+            partial = self._stack.enter_context(replaced(self._path))
             if self._path.suffix == ".parquet":
                 import pyarrow as pa
                 import pyarrow.parquet as pq

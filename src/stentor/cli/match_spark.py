@@ -1,13 +1,14 @@
-"""`stentor match --spark`: the same question, asked by a Spark job over files or folders of them.
+"""`stentor match --spark`: the same, by a Spark job over files or folders of them.
 
-Bad rows are left out. Those of subscriptions are counted, and those of events that cannot be read;
-what is more, a strict run stops and says why.
+Bad rows are left out. Those of subscriptions are counted, and those of events that cannot be read,
+and the first reasons are shown on standard error; a strict run stops and says why.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,25 +17,19 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from stentor.cli.inputs import read_schema
-from stentor.cli.spark import need_spark, spark_session
-from stentor.cli.steps import step
+from stentor.cli.screen import need_spark, spark_session, timed_line
 from stentor.errors import RecordError, SettingsError
+from stentor.index.addresses import local_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from stentor.pipeline.batch.rejects import Policy
+    from stentor.pipeline.batch.rejected import RejectedPolicy
     from stentor.pipeline.snapshots import Snapshot
-    from stentor.pipeline.sources.settings import Format, What
+    from stentor.pipeline.sources import What
 
-#: What the names of the files that Spark reads end with.
-_FORMATS: Final[dict[str, Format]] = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-}
+#: How many reasons are shown.
+_MOST_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,16 +50,18 @@ class SparkMatch:
         """Match, write, and count."""
         self._check()
         need_spark()
-        from stentor.pipeline.spark.failures import in_sentences
+        from stentor.pipeline.spark.failures import as_stentor_errors
 
         start = perf_counter()
-        with spark_session(self.master, name="stentor match") as spark, in_sentences():
-            with step(f"Reading {self.events}"):
+        with spark_session(self.master, name="stentor match") as spark, as_stentor_errors():
+            with timed_line(f"Reading {self.events}"):
                 events = _Rows.read(spark, self.events, "events", self._kinds)
                 events.check(self.strict)
+            events.show()
             with self._built(spark, events) as snapshot:
+                _show(str(self.subscriptions or self.snapshot), snapshot.sentences)
                 matches = self._matches(events.good, snapshot)
-                with step("Matching"):
+                with timed_line("Matching"):
                     count = _write(spark, matches, self.out)
         return {
             "subscriptions": snapshot.count,
@@ -83,7 +80,7 @@ class SparkMatch:
         return {name: str(schema.kind(name)) for name in schema}
 
     @property
-    def _policy(self) -> Policy:
+    def _policy(self) -> RejectedPolicy:
         return "raise" if self.strict else "ignore"
 
     def _check(self) -> None:
@@ -94,6 +91,9 @@ class SparkMatch:
         for path in (self.events, self.subscriptions):
             if path is not None:
                 format_of(path)
+        for option, path in (("--snapshot", self.snapshot), ("--out", self.out)):
+            if path is not None:
+                local_folder(path, option)
         is_far = self.master is not None and not self.master.startswith("local")
         if is_far and self.snapshot is None:
             raise SettingsError("on a cluster, give a --snapshot: a folder that all machines see")
@@ -102,7 +102,7 @@ class SparkMatch:
 
     @contextmanager
     def _built(self, spark: SparkSession, events: _Rows) -> Iterator[Snapshot]:
-        """The snapshot to match with; one that nobody asked to keep goes afterwards."""
+        """The snapshot to match with; one that is not to be kept is removed afterwards."""
         from stentor.pipeline.batch.match import build_snapshot
         from stentor.pipeline.snapshots import read_snapshot
 
@@ -114,9 +114,10 @@ class SparkMatch:
             path = self.snapshot
             if path is None:
                 path = Path(stack.enter_context(TemporaryDirectory(prefix="stentor-"))) / "snapshot"
-            with step(f"Reading {self.subscriptions} and building the index"):
+            with timed_line(f"Reading {self.subscriptions} and building the index"):
                 rows = _Rows.read(spark, self.subscriptions, "changes", None)
                 rows.check(self.strict)
+                rows.show()
                 built = build_snapshot(
                     rows.good, path, schema=events.good, index=self.index, rejected=self._policy
                 )
@@ -137,54 +138,66 @@ class _Rows:
     good: DataFrame
     count: int
     bad: int
-    reason: str | None
+    reasons: tuple[str, ...]
+    """The most frequent ones."""
 
     @classmethod
     def read(
         cls, spark: SparkSession, path: Path, kind: What, kinds: dict[str, str] | None
     ) -> _Rows:
         """The rows of *path*; JSON and CSV are read once more to count them."""
-        from stentor.pipeline.frames.columns import Origin
-        from stentor.pipeline.sources.open import open_source
-        from stentor.pipeline.sources.settings import Columns, Source
+        from stentor.pipeline.sources import Columns, SourceSettings, open_source, source_named
+        from stentor.pipeline.sources.columns import Origin
 
         of = format_of(path)
-        columns = Columns(time="time") if kind == "events" and of != "parquet" else Columns()
-        source = Source(format=of, kind=kind, path=str(path.resolve()), columns=columns)
+        has_time = kind == "events" and not source_named(of).has_schema
+        columns = Columns(time="time") if has_time else Columns()
+        source = SourceSettings(format=of, kind=kind, path=str(path.resolve()), columns=columns)
         df = open_source(spark, source, kinds, streaming=False).df
         if Origin.PROBLEM not in df.columns:
-            return cls(str(path), df, df.count(), 0, None)
-        [seen] = df.selectExpr(
-            "count(*) AS count",
-            f"count({Origin.PROBLEM}) AS bad",
-            f"min({Origin.PROBLEM}) AS reason",
-        ).collect()
+            return cls(str(path), df, df.count(), 0, ())
+        seen = df.groupBy(Origin.PROBLEM).count().orderBy("count", ascending=False).collect()
+        bad = [(row[Origin.PROBLEM], row["count"]) for row in seen if row[Origin.PROBLEM]]
         good = df.where(f"{Origin.PROBLEM} IS NULL")
-        return cls(str(path), good, seen["count"], seen["bad"], seen["reason"])
+        count = sum(row["count"] for row in seen)
+        reasons = tuple(f"{rows:,} × {reason}" for reason, rows in bad[:_MOST_SHOWN])
+        return cls(str(path), good, count, sum(rows for _, rows in bad), reasons)
 
     def check(self, strict: bool) -> None:
         """A RecordError where a *strict* run meets a row that cannot be read."""
         if strict and self.bad:
             raise RecordError(
                 f"{self.name}: {self.bad:,} of {self.count:,} rows cannot be read, for example: "
-                f"{self.reason}; leave --strict away to go on without them"
+                f"{self.reasons[0]}; leave --strict away to go on without them"
             )
 
+    def show(self) -> None:
+        """Say why rows cannot be read."""
+        _show(self.name, self.reasons)
 
-def format_of(path: Path) -> Format:
+
+def _show(name: str, reasons: Sequence[str]) -> None:
+    for reason in reasons:
+        print(f"stentor: {name}: left out: {reason}", file=sys.stderr)
+
+
+def format_of(path: Path) -> str:
     """The format of a file, or of the files in a folder; a SettingsError where it is not known."""
+    from stentor.pipeline.sources import SOURCES, source_named
+
+    words = {suffix: word for word in SOURCES for suffix in source_named(word).suffixes}
     named = path
-    if path.is_dir() and path.suffix not in _FORMATS:
+    if path.is_dir() and path.suffix not in words:
         found = (one for one in sorted(path.iterdir()) if not one.name.startswith(("_", ".")))
         named = next(found, path)
     if not path.exists():
         raise SettingsError(f"{path}: there is no such file or folder")
-    if named.suffix not in _FORMATS:
+    if named.suffix not in words:
         raise SettingsError(
             f"{path}: with --spark, files or folders of files whose names end with "
-            f"{' '.join(_FORMATS)} are read"
+            f"{' '.join(words)} are read"
         )
-    return _FORMATS[named.suffix]
+    return words[named.suffix]
 
 
 def _write(spark: SparkSession, matches: DataFrame, out: Path | None) -> int:

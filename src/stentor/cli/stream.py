@@ -14,11 +14,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from stentor.cli.spark import MasterOption, need_spark, spark_session
-from stentor.cli.steps import say, step
-from stentor.cli.stream_lines import JsonLines, Silent
-from stentor.cli.stream_panel import Panel
+from stentor.cli.screen import MasterOption, need_spark, print_line, spark_session, timed_line
 from stentor.cli.stream_stop import StopRequest
+from stentor.cli.stream_watch import JsonWatcher, PanelWatcher, Silent
 from stentor.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from stentor.pipeline.config.file import StreamConfig
 
-Watcher = Panel | JsonLines | Silent
+Watcher = PanelWatcher | JsonWatcher | Silent
 
 #: Seconds between two looks at a running stream, and at one whose batch is about to end.
 _LOOK, _CLOSE_LOOK = 0.25, 0.01
@@ -96,17 +94,22 @@ def command(
 
 
 def _check(path: Path, config: StreamConfig) -> None:
-    from stentor.pipeline.config.explaining import mistakes
+    from stentor.pipeline.config.explain import mistakes
+    from stentor.pipeline.config.samples import samples, topic_mistakes
 
-    found = mistakes(config)
+    found = [*mistakes(config), *topic_mistakes(config)]
+    seen = list(samples(config))
+    found += [mistake for one in seen if (mistake := one.mistake) is not None]
     if found:
         count = f"{len(found)} mistake{'s' if len(found) > 1 else ''}"
         raise SettingsError(f"{path}: {count}\n" + "\n".join(f"  {one}" for one in found))
     print(f"{path}: no mistakes found")
+    for one in seen:
+        print(f"  {one.text}")
 
 
 def _explain(path: Path, config: StreamConfig) -> None:
-    from stentor.pipeline.config.explaining import explanation
+    from stentor.pipeline.config.explain import explanation
 
     table = Table.grid(padding=(0, 2))
     for subject, text in explanation(config):
@@ -122,6 +125,7 @@ def _run(
 ) -> None:
     from stentor.cli.stream_metrics import published
     from stentor.pipeline.config.file import start_from
+    from stentor.pipeline.spark.failures import as_stentor_errors
 
     with ExitStack() as stack:
         stop = stack.enter_context(StopRequest())
@@ -130,34 +134,40 @@ def _run(
         name = f"stentor {path}"
         spark = stack.enter_context(spark_session(master, name=name, settings=settings))
         stop.listen()
-        if stop.is_asked:
+        if stop.is_requested:
             return
         watcher = _watcher(show, str(path), stop)
-        with step("Opening sources and tables"):
+        with timed_line("Opening sources and tables"), as_stentor_errors():
             query = start_from(config, spark, [*listeners, watcher])
-        say(f"Running into {config.path}; stop with Ctrl-C or SIGTERM to process {os.getpid()}")
+        print_line(
+            f"Running into {config.path}; stop with Ctrl-C or SIGTERM to process {os.getpid()}"
+        )
         with watcher:
             is_over = watch(query, watcher, stop)
-    say("Everything is read" if is_over else "Stopped; started again, it goes on there")
+    end = "Everything is read" if is_over else "Stopped; started again, it goes on there"
+    print_line(f"{end}. {watcher.summary}")
 
 
 def watch(query: StreamingQuery, watcher: Watcher, stop: StopRequest) -> bool:
-    """Whether *query* ended by itself; else it was stopped after its batch, as was asked.
+    """Whether *query* ended by itself; else it was stopped after its batch, as was requested.
 
     What went wrong in it is raised as Stentor's own error.
     """
-    from stentor.pipeline.spark.failures import in_sentences
+    from stentor.pipeline.spark.failures import as_stentor_errors
 
-    last_batch = None
-    with in_sentences():
+    last_batch, is_ending = None, False
+    with as_stentor_errors():
         # It takes fractions of a second, whatever its type says.
-        while not query.awaitTermination(_CLOSE_LOOK if stop.is_asked else _LOOK):  # type: ignore[arg-type]
+        while not query.awaitTermination(_CLOSE_LOOK if stop.is_requested else _LOOK):  # type: ignore[arg-type]
+            if not query.isActive and not is_ending:
+                is_ending = True
+                print_line("Everything is read; merging what has changed, for the next start")
             status: dict[str, Any] = query.status
             watcher.tick(is_waiting=status["message"].startswith(_WAITING))
-            if not stop.is_asked:
+            if not stop.is_requested:
                 continue
             if last_batch is None:
-                say("Stopping after this batch; once more to stop at once")
+                print_line("Stopping after this batch; once more to stop at once")
                 last_batch = watcher.batches
             is_idle = not (status["isDataAvailable"] and status["isTriggerActive"])
             if is_idle or watcher.batches != last_batch:
@@ -170,9 +180,9 @@ def watch(query: StreamingQuery, watcher: Watcher, stop: StopRequest) -> bool:
 def _session_settings(config: StreamConfig) -> dict[str, str]:
     if not config.uses_kafka:
         return {}
-    from stentor.pipeline.kafka.deliveries import connector_jars
+    from stentor.pipeline.sinks.kafka import connector_jars
 
-    with step("Looking for Spark's connector for Kafka (10 MB, fetched once)"):
+    with timed_line("Looking for Spark's connector for Kafka (10 MB, fetched once)"):
         return {"spark.jars": ",".join(connector_jars())}
 
 
@@ -180,5 +190,5 @@ def _watcher(show: Show, title: str, stop: StopRequest) -> Watcher:
     if show is Show.AUTO:
         show = Show.PANEL if sys.stdout.isatty() else Show.JSON
     if show is Show.PANEL:
-        return Panel(title)
-    return JsonLines(stop.ask) if show is Show.JSON else Silent()
+        return PanelWatcher(title)
+    return JsonWatcher(stop.request) if show is Show.JSON else Silent()

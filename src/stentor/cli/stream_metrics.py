@@ -9,12 +9,12 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from stentor.cli.screen import replacing
-from stentor.cli.steps import say
+from stentor._files import replaced
+from stentor.cli.screen import print_line
 from stentor.errors import SettingsError
-from stentor.pipeline.stream.metrics import Metrics
 
 if TYPE_CHECKING:
+    from stentor.pipeline.stream.metrics import Metrics
     from stentor.pipeline.stream.progress import BatchProgress
 
 _HOST: Final = "127.0.0.1"
@@ -25,10 +25,13 @@ _CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 @contextmanager
 def published(where: str | None) -> Iterator[list[Any]]:
     """The listeners that publish a stream's metrics at *where*, a port or a file; none for None."""
-    metrics = Metrics()
     if where is None:
         yield []
-    elif where.isdecimal():
+        return
+    from stentor.pipeline.stream.metrics import Metrics
+
+    metrics = Metrics()
+    if where.isdecimal():
         with _serving(metrics, int(where)):
             yield [metrics]
     else:
@@ -49,7 +52,7 @@ class _MetricsFile:
         self.write()
 
     def write(self) -> None:
-        with replacing(self._path) as partial:
+        with replaced(self._path) as partial:
             partial.write_text(self._metrics.text(), "utf-8")
 
 
@@ -67,7 +70,7 @@ def _serving(metrics: Metrics, port: int) -> Iterator[None]:
     with server:
         thread = Thread(target=server.serve_forever, name="stentor-metrics", daemon=True)
         thread.start()
-        say(f"Metrics at http://{_HOST}:{server.server_address[1]}/metrics")
+        print_line(f"Metrics at http://{_HOST}:{server.server_address[1]}/metrics")
         try:
             yield
         finally:

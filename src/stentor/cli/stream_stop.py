@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: the first asks a stream to stop after its batch, the second stops at once."""
+"""SIGTERM and SIGINT: the first stops a stream after its batch, the second at once."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _INTERRUPTED: Final = 130
 
 
 class StopRequest:
-    """Whether somebody asked to stop: by `ask`, or by a signal inside a `with` block."""
+    """Whether a stream is to stop: by `request`, or by a signal inside a `with` block."""
 
     def __init__(self) -> None:
-        self._is_asked = False
+        self._is_requested = False
         self._before: dict[int, Any] = {}
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether the stream is to stop after its batch."""
-        return self._is_asked
+        return self._is_requested
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """Have the stream stop after its batch."""
-        self._is_asked = True
+        self._is_requested = True
 
     def listen(self) -> None:
         """Take signals in, also where something else has just claimed them, as PySpark does."""
@@ -48,8 +48,8 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if not self._is_asked:
-            self._is_asked = True
+        if not self._is_requested:
+            self._is_requested = True
             return
         if sys.stdout.isatty():
             sys.stdout.write(_SHOW_CURSOR)

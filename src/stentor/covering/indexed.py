@@ -1,12 +1,12 @@
 """Subscription indexing: covering, subsumption and merging in two phases (MICS, section 5).
 
-    new ──▶ ranges on the curve ──▶ those that share cells ──▶ exact methods ──▶ who covers it,
-            `index/mics/`           a few of all               `meaning/`,       whom it covers,
-                                                               `subtraction.py`, subsumed by whom,
-                                                               `merging.py`      merged with whom
+    new ──▶ ranges on the curve ──▶ those that share cells ──▶ exact methods ──▶ what covers it,
+            `index/mics/`           a few of all               `covers`,         what it covers,
+                                                               `subsumption`,    what subsumes it,
+                                                               `merging`         what it merges with
 
-The first phase leaves out what can have nothing to do with a new subscription; the second says
-nothing that is not proven.
+The first phase leaves out what cannot be related to a new subscription; the second reports only
+what is proved.
 """
 
 from __future__ import annotations
@@ -18,33 +18,26 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from stentor.covering.meaning.covers import Interest, interest_covers
+from stentor.covering.covers import Alternatives, alternatives_cover
+from stentor.covering.implies.decode import alternatives_of_row
 from stentor.covering.merging import as_columns, merged
-from stentor.covering.mixed.decode import interest_of_row
-from stentor.covering.subtraction import subsumption
-from stentor.encoding.columns import (
-    HERE,
-    KIND_MASK,
-    ONE_OF,
-    TERMS,
-    Int64,
-    SubscriptionColumns,
-    subscription_count,
-)
+from stentor.covering.subsumption import subsumption
+from stentor.encoding.columns import Int64, SubscriptionColumns, subscription_count
+from stentor.encoding.kinds import KIND_MASK, OWN_CIRCLE, STRINGS, are_among
 from stentor.encoding.ragged import take
 from stentor.errors import SettingsError, UnknownIdError
 from stentor.index.catalog import index_class
 from stentor.index.mics import Mics
 from stentor.model import Kind, Schema
 
-#: Steps of subtraction after which a subscription is taken for one that is not subsumed.
+#: Steps of subtraction after which a subscription counts as not subsumed.
 MOST_STEPS: Final = 2000
-#: Rows of what is gone are kept until they outnumber what is left, and this.
+#: Dead rows are kept until they outnumber the current ones, and this.
 MIN_DEAD_ROWS: Final = 4096
 
 
 class Merger(NamedTuple):
-    """With whom a subscription can be merged perfectly, in which attribute, and what that gives."""
+    """What a subscription can be merged with perfectly, in which attribute, and the result."""
 
     id: str
     attribute: str
@@ -52,17 +45,17 @@ class Merger(NamedTuple):
 
 
 class Related(NamedTuple):
-    """What a subscription has to do with those that stand; ids, the oldest first."""
+    """How a subscription is related to the current ones; ids, the oldest first."""
 
     covered_by: list[str]
     covers: list[str]
     subsumed_by: list[str]  # all of these together match all that it matches; empty: not known
     mergers: list[Merger]  # only with those that neither cover it nor are covered
-    evaluated: int  # how many of those that stand had to be looked at (Table 3)
+    evaluated: int  # how many of the current ones were compared (Table 3)
     gave_up: bool  # whether subtraction met its limit
 
 
-class SubscriptionIndex:
+class SubsumptionIndex:
     """Subscriptions with ids, indexed by the most selective of their dimensions."""
 
     def __init__(
@@ -75,22 +68,22 @@ class SubscriptionIndex:
             raise SettingsError(f"most_steps={most_steps}; expected 1 or more")
         self.schema = schema
         self.most_steps = most_steps
-        self.asked = self.evaluated = 0  # subscriptions, and those they were compared with
+        self.queries = self.evaluated = 0  # subscriptions, and those they were compared with
         self._kind: type[Mics] = kind
         self._mics = kind()
         self._ids: list[str] = []  # by row
-        self._rows: dict[str, int] = {}  # of those that stand
+        self._rows: dict[str, int] = {}  # of the current ones
         self._void: set[int] = set()  # rows that no event can match
         self._learned: tuple[Kind | None, ...] = ()
         self._booleans = np.zeros(0, bool)  # by the code of an attribute
         self._interest = lru_cache(maxsize=1 << 16)(self._interest_of)
 
     def subscribe(self, id: str, columns: SubscriptionColumns) -> None:
-        """Let *id* stand for the one row of *columns*; one that stood before is replaced."""
+        """Insert the one row of *columns* under *id*, in place of an earlier one."""
         self.subscribe_batch([id], columns)
 
     def subscribe_batch(self, ids: Sequence[str], columns: SubscriptionColumns) -> None:
-        """Let each of *ids* stand for its row of *columns*; of equal ids the last stays."""
+        """Insert the rows of *columns* under *ids*; of equal ids the last stays."""
         if len(ids) != subscription_count(columns):
             raise SettingsError(f"{len(ids)} ids for {subscription_count(columns)} subscriptions")
         first = self._mics.insert(columns)
@@ -104,31 +97,31 @@ class SubscriptionIndex:
         self._void |= {row for row in self._impossible(first) if self._rows[self._ids[row]] == row}
 
     def unsubscribe(self, id: str) -> None:
-        """Let *id* stand no longer; an UnknownIdError where it does not stand."""
+        """Remove *id*; an UnknownIdError where it is not current."""
         if id not in self._rows:
             raise UnknownIdError(f"no subscription has the id {id!r}", id=id)
         self._remove([self._rows.pop(id)])
         self._tidy()
 
     def relate(self, columns: SubscriptionColumns) -> list[Related]:
-        """What each subscription of *columns*, none of which stands for it, has to do with others.
+        """How each subscription of *columns*, none of them current, is related to the current ones.
 
         Cost: one look-up, and for each of those that share cells a few microseconds; up to
         `most_steps` such times for subsumption.
         """
         self._learn()
         found = self._mics.related(self._reaching_out(columns))
-        names = list(self.schema)
+        names = self.schema.by_code
         related = []
-        for place in range(subscription_count(columns)):
-            rows = found.rows[found.starts[place] : found.starts[place + 1]].tolist()
-            interest = interest_of_row(columns, place, names, self.schema)
-            row = take(columns, np.array([place]))
+        for position in range(subscription_count(columns)):
+            rows = found.rows[found.starts[position] : found.starts[position + 1]].tolist()
+            interest = alternatives_of_row(columns, position, names, self.schema)
+            row = take(columns, np.array([position]))
             related.append(self._related(interest, row, rows))
         return related
 
     def columns_of(self, id: str) -> SubscriptionColumns:
-        """What *id* stands for."""
+        """The columns of *id*."""
         if id not in self._rows:
             raise UnknownIdError(f"no subscription has the id {id!r}", id=id)
         return self._mics.columns_of(np.array([self._rows[id]]))
@@ -145,13 +138,15 @@ class SubscriptionIndex:
     def check(self) -> None:
         """Assert that ids, rows and the index belong together."""
         self._mics.check()
-        standing = self._mics.standing_rows().tolist()
-        assert {self._ids[row]: row for row in standing} == self._rows
-        assert self._void == {row for row in standing if not self._interest(row)}
+        current = self._mics.current_rows().tolist()
+        assert {self._ids[row]: row for row in current} == self._rows
+        assert self._void == {row for row in current if not self._interest(row)}
 
-    def _related(self, interest: Interest, row: SubscriptionColumns, rows: list[int]) -> Related:
-        self.asked += 1
-        if not interest:  # it asks for a contradiction: whoever stands covers it
+    def _related(
+        self, interest: Alternatives, row: SubscriptionColumns, rows: list[int]
+    ) -> Related:
+        self.queries += 1
+        if not interest:  # a contradiction: every current subscription covers it
             everyone = self._named(sorted(self._rows.values()))
             void = self._named(sorted(self._void))
             return Related(everyone, void, everyone[:1], [], 0, gave_up=False)
@@ -163,11 +158,11 @@ class SubscriptionIndex:
         if not above:
             found = subsumption(interest, others, self.schema, self.most_steps)
             by, gave_up = sorted(found.by or ()), found.gave_up
-        settled = {*above, *below}
+        nested = {*above, *below}
         mergers = [
-            Merger(self._ids[one], union.attribute, as_columns(row, code, union.asked))
+            Merger(self._ids[one], union.attribute, as_columns(row, code, union.wanted))
             for one, other in others
-            if one not in settled and (union := merged(interest, other, self.schema))
+            if one not in nested and (union := merged(interest, other, self.schema))
             for code in (self.schema.code(union.attribute),)
         ]
         below = sorted({*below, *self._void})
@@ -178,9 +173,9 @@ class SubscriptionIndex:
     def _named(self, rows: list[int]) -> list[str]:
         return [self._ids[row] for row in rows]
 
-    def _covers(self, wide: Interest, narrow: Interest) -> bool:
+    def _covers(self, wide: Alternatives, narrow: Alternatives) -> bool:
         """Whether *wide* covers *narrow*; alternatives may do so together."""
-        if interest_covers(wide, narrow):
+        if alternatives_cover(wide, narrow):
             return True
         if len(wide) < 2:
             return False
@@ -189,37 +184,38 @@ class SubscriptionIndex:
     def _reaching_out(self, columns: SubscriptionColumns) -> SubscriptionColumns:
         """*columns* a little wider, so that they share a cell with what only touches them."""
         is_boolean = self._booleans[columns.attribute]
-        return columns._replace(
-            low=np.where(is_boolean, -math.inf, np.nextafter(columns.low, -math.inf)),
-            high=np.where(is_boolean, math.inf, np.nextafter(columns.high, math.inf)),
-            pair_low=np.nextafter(columns.pair_low, -math.inf),
-            pair_high=np.nextafter(columns.pair_high, math.inf),
-        )
+        with np.errstate(over="ignore"):  # beyond the largest double comes the infinity
+            return columns._replace(
+                low=np.where(is_boolean, -math.inf, np.nextafter(columns.low, -math.inf)),
+                high=np.where(is_boolean, math.inf, np.nextafter(columns.high, math.inf)),
+                pair_low=np.nextafter(columns.pair_low, -math.inf),
+                pair_high=np.nextafter(columns.pair_high, math.inf),
+            )
 
     def _impossible(self, first: int) -> Iterator[int]:
         """The rows from *first* on that no event can match."""
         self._learn()
         columns = self._mics.subscriptions.columns
         of_alternative = columns.predicate_start[columns.alternative_start[first:]]
-        # Only strings, booleans and places around nobody knows whom can leave nothing possible.
+        # Only strings, booleans and circles around an unknown location can be impossible.
         kind = columns.kind[of_alternative[0] :] & KIND_MASK
         attribute = columns.attribute[of_alternative[0] :]
-        may_be = ((kind >= ONE_OF) & (kind <= TERMS)) | (kind == HERE) | self._booleans[attribute]
-        asked = np.concatenate([np.zeros(1, np.int64), np.cumsum(may_be)])
-        doubtful = np.diff(asked[of_alternative - of_alternative[0]]) > 0
+        may_be = are_among(kind, STRINGS) | (kind == OWN_CIRCLE) | self._booleans[attribute]
+        counts = np.concatenate([np.zeros(1, np.int64), np.cumsum(may_be)])
+        doubtful = np.diff(counts[of_alternative - of_alternative[0]]) > 0
         doubtful |= np.diff(columns.alternative_start[first:]) == 0
         return (
             row for row in (first + np.flatnonzero(doubtful)).tolist() if not self._interest(row)
         )
 
-    def _interest_of(self, row: int) -> Interest:
-        return interest_of_row(
-            self._mics.subscriptions.columns, row, list(self.schema), self.schema
+    def _interest_of(self, row: int) -> Alternatives:
+        return alternatives_of_row(
+            self._mics.subscriptions.columns, row, self.schema.by_code, self.schema
         )
 
     def _learn(self) -> None:
-        """Forget what was worked out before the schema knew what it knows now."""
-        kinds = tuple(self.schema.kind(name) for name in self.schema)
+        """Forget what was computed before the schema learned more."""
+        kinds = tuple(self.schema.kind(name) for name in self.schema.by_code)
         if kinds != self._learned:
             self._learned = kinds
             self._booleans = np.array([kind is Kind.BOOLEAN for kind in kinds], bool)
@@ -230,16 +226,16 @@ class SubscriptionIndex:
         self._void.difference_update(rows)
 
     def _tidy(self) -> None:
-        """Leave out the rows of what is gone once they are the most."""
+        """Rebuild without the dead rows once most rows are dead."""
         if len(self._ids) - len(self._rows) > max(MIN_DEAD_ROWS, len(self._rows)):
-            kept = self._mics.standing_rows()
+            kept = self._mics.current_rows()
             self._start_anew(kept)
 
     def _start_anew(self, kept: Int64) -> None:
         columns = self._mics.columns_of(kept)
         self._ids = [self._ids[row] for row in kept.tolist()]
         self._rows = {id: row for row, id in enumerate(self._ids)}
-        place = {row: at for at, row in enumerate(kept.tolist())}
-        self._void = {place[row] for row in self._void}
+        position = {row: at for at, row in enumerate(kept.tolist())}
+        self._void = {position[row] for row in self._void}
         self._mics = self._kind.build(columns)
         self._interest.cache_clear()

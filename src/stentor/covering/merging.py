@@ -1,7 +1,7 @@
 """Two subscriptions as one, where that matches what they match together and nothing else.
 
-Perfect merging: both ask the same of all attributes but one, and there, intervals that overlap or
-touch make one interval, boxes of which one side is the same make one box.
+Perfect merging: both want the same of all attributes but one, and there, intervals that overlap or
+touch make one interval, boxes that agree in one axis make one box.
 
 Paper: MICS, section 3.6.
 """
@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stentor.covering.meaning.asked import Asked, Numbers, Places
-from stentor.covering.meaning.covers import Alternative, Interest
-from stentor.covering.meaning.numbers import BOOLEANS
-from stentor.covering.subtraction import plain_box
-from stentor.encoding.columns import BOX, SPAN, SubscriptionColumns, sealed
-from stentor.language.conditions import Interval
+from stentor.covering.covers import Alternative, Alternatives
+from stentor.covering.implies.comparison import BOOLEANS
+from stentor.covering.implies.predicates import LocationSet, NumberSet, ValueSet
+from stentor.covering.subsumption import plain_box
+from stentor.encoding.columns import SubscriptionColumns, read_only_columns
+from stentor.encoding.kinds import BOX, INTERVAL
+from stentor.language.normal_predicates import Interval
 from stentor.model import Box, Kind, Schema
 
 
@@ -26,10 +27,10 @@ class Merged(NamedTuple):
     """What two subscriptions are as one: the *attribute* in which they differed, joined."""
 
     attribute: str
-    asked: Asked
+    wanted: ValueSet
 
 
-def merged(one: Interest, other: Interest, schema: Schema) -> Merged | None:
+def merged(one: Alternatives, other: Alternatives, schema: Schema) -> Merged | None:
     """What *one* and *other* are together; None where that is not known to be one conjunction."""
     if len(one) != 1 or len(other) != 1 or one[0].keys() != other[0].keys():
         return None
@@ -37,7 +38,7 @@ def merged(one: Interest, other: Interest, schema: Schema) -> Merged | None:
 
 
 def _merged(one: Alternative, other: Alternative, schema: Schema) -> Merged | None:
-    differing = [name for name, asked in one.items() if asked != other[name]]
+    differing = [name for name, wanted in one.items() if wanted != other[name]]
     if len(differing) != 1:
         return None
     name = differing[0]
@@ -45,17 +46,17 @@ def _merged(one: Alternative, other: Alternative, schema: Schema) -> Merged | No
     return None if joined is None else Merged(name, joined)
 
 
-def _joined(one: Asked, other: Asked, kind: Kind | None) -> Asked | None:
+def _joined(one: ValueSet, other: ValueSet, kind: Kind | None) -> ValueSet | None:
     match one, other:
-        case Numbers((mine,)), Numbers((yours,)):
+        case NumberSet((mine,)), NumberSet((yours,)):
             if kind is Kind.BOOLEAN:
-                return Numbers(BOOLEANS)
+                return NumberSet(BOOLEANS)
             both = _one_interval(mine, yours)
-            return both and Numbers((both,))
-        case Places((Box(),), ()), Places((Box(),), ()):
+            return both and NumberSet((both,))
+        case LocationSet((Box(),), ()), LocationSet((Box(),), ()):
             box, beside = plain_box(one), plain_box(other)
             both_boxes = box and beside and _one_box(box, beside)
-            return Places((both_boxes,), ()) if both_boxes else None
+            return LocationSet((both_boxes,), ()) if both_boxes else None
         case _:
             return None
 
@@ -80,8 +81,8 @@ def _one_box(one: Box, other: Box) -> Box | None:
     return None
 
 
-def as_columns(row: SubscriptionColumns, attribute: int, asked: Asked) -> SubscriptionColumns:
-    """The one *row*, with *asked* of the attribute with the code *attribute*; one test asks it."""
+def as_columns(row: SubscriptionColumns, attribute: int, wanted: ValueSet) -> SubscriptionColumns:
+    """The one *row*, whose one predicate of the attribute of that code becomes *wanted*."""
     predicate = int(np.flatnonzero(row.attribute == attribute)[0])
     pair = int(row.operand_start[predicate])
     columns = row._replace(
@@ -92,18 +93,18 @@ def as_columns(row: SubscriptionColumns, attribute: int, asked: Asked) -> Subscr
         pair_low=row.pair_low.copy(),
         pair_high=row.pair_high.copy(),
     )
-    if isinstance(asked, Numbers):
-        columns.kind[predicate] = SPAN
+    if isinstance(wanted, NumberSet):
+        columns.kind[predicate] = INTERVAL
         columns.low[predicate], columns.high[predicate] = (
-            asked.intervals[0][0],
-            asked.intervals[-1][1],
+            wanted.intervals[0][0],
+            wanted.intervals[-1][1],
         )
         columns.operand_stop[predicate] = pair
     else:
-        assert isinstance(asked, Places)
+        assert isinstance(wanted, LocationSet)
         assert columns.kind[predicate] == BOX
-        box = plain_box(asked)
+        box = plain_box(wanted)
         assert box is not None
         columns.pair_low[pair : pair + 2] = box.west, box.south
         columns.pair_high[pair : pair + 2] = box.east, box.north
-    return sealed(columns)
+    return read_only_columns(columns)

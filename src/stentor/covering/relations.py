@@ -1,8 +1,8 @@
-"""Subscriptions by id: what a broker asks before it forwards one.
+"""The relation graph of subscriptions with ids: what a broker forwards, and withdraws.
 
-    relations = Relations(schema)
-    relations.subscribe("ana", columns)     # -> Forwarding(forward=['ana'], withdraw=[])
-    relations.unsubscribe("ana")            # -> what to withdraw, and whom to forward in its place
+    table = CoveringTable(schema)
+    table.subscribe("ana", columns)     # -> AnnouncedIds(forward=['ana'], withdraw=[])
+    table.unsubscribe("ana")            # -> what to withdraw, and what to forward instead
 
 Replaying the same subscriptions and unsubscriptions in the same order gives the same graph.
 """
@@ -16,41 +16,43 @@ import numpy as np
 
 from stentor.covering.graph.contract import Counters
 from stentor.covering.graph.edges import FORWARDED
-from stentor.covering.mixed.graph import MixedGraph
-from stentor.covering.mixed.poset import MixedPoset
+from stentor.covering.graph.g_k import CoveringGraph
+from stentor.covering.graph.poset import CoveringPoset
 from stentor.encoding.columns import Int64, SubscriptionColumns, subscription_count
 from stentor.errors import SettingsError, UnknownIdError
 from stentor.model import Schema
 
-#: Rows of what is gone are kept until they outnumber what is left, and this.
+#: Dead rows are kept until they outnumber the current ones, and this.
 MIN_DEAD_ROWS: Final = 4096
 
 
-class Forwarding(NamedTuple):
-    """What a change asks of the neighbours: ids to be forwarded now, and to be withdrawn.
+class AnnouncedIds(NamedTuple):
+    """What a change announces to the neighbours: ids to be forwarded, and to be withdrawn.
 
-    An id that is forwarded again takes the place of what it stood for. Forward first: between the
-    two an event may come over the link for nothing, but none is lost.
+    An id that is forwarded again replaces its earlier subscription. Forward first: between the two
+    an event may come over the link for nothing, but none is lost.
     """
 
     forward: list[str]
     withdraw: list[str]
 
 
-class Relations:
+class CoveringTable:
     """The relation graph of subscriptions with ids: G_k, or the strict poset."""
 
     def __init__(self, schema: Schema, k: int = 1, *, poset: bool = False) -> None:
-        self.graph: MixedGraph | MixedPoset = MixedPoset(schema) if poset else MixedGraph(schema, k)
+        self.graph: CoveringGraph | CoveringPoset = (
+            CoveringPoset(schema) if poset else CoveringGraph(schema, k)
+        )
         self._ids: list[str] = []  # by row
-        self._rows: dict[str, int] = {}  # of those that stand
+        self._rows: dict[str, int] = {}  # of the current ones
 
-    def subscribe(self, id: str, columns: SubscriptionColumns) -> Forwarding:
-        """Let *id* stand for the one row of *columns*; one that stood before is replaced."""
+    def subscribe(self, id: str, columns: SubscriptionColumns) -> AnnouncedIds:
+        """Insert the one row of *columns* under *id*, in place of an earlier one."""
         return self.subscribe_batch([id], columns)
 
-    def subscribe_batch(self, ids: Sequence[str], columns: SubscriptionColumns) -> Forwarding:
-        """Let each of *ids* stand for its row of *columns*, one after the other."""
+    def subscribe_batch(self, ids: Sequence[str], columns: SubscriptionColumns) -> AnnouncedIds:
+        """Insert the rows of *columns* under *ids*, one after the other."""
         if len(ids) != subscription_count(columns):
             raise SettingsError(f"{len(ids)} ids for {subscription_count(columns)} subscriptions")
         commands: list[int] = []
@@ -62,8 +64,8 @@ class Relations:
             commands.append(row)
         return self._run(commands)
 
-    def unsubscribe(self, id: str) -> Forwarding:
-        """Let *id* stand no longer; an UnknownIdError where it does not stand."""
+    def unsubscribe(self, id: str) -> AnnouncedIds:
+        """Remove *id*; an UnknownIdError where it is not current."""
         return self._run([~self._rows.pop(self._known(id))])
 
     def forwarded(self) -> list[str]:
@@ -76,7 +78,7 @@ class Relations:
 
     def is_forwarded(self, id: str) -> bool:
         """Whether *id* is forwarded."""
-        return bool(self.graph.standing[self._rows[self._known(id)]] == FORWARDED)
+        return bool(self.graph.state[self._rows[self._known(id)]] == FORWARDED)
 
     def coverers(self, id: str) -> list[str]:
         """The ids of those known to cover *id*, the oldest first."""
@@ -88,7 +90,7 @@ class Relations:
 
     @property
     def counters(self) -> tuple[Counters, Counters]:
-        """What subscriptions took, and what unsubscriptions took, since the last tidying up."""
+        """The work of subscriptions and of unsubscriptions, since dead rows were last left out."""
         return self.graph.counters
 
     def __len__(self) -> int:
@@ -103,17 +105,17 @@ class Relations:
     def check(self) -> None:
         """Assert the invariants of the graph, and that ids and rows belong together."""
         self.graph.check()
-        standing = np.flatnonzero(self.graph.standing).tolist()
-        assert {self._ids[row]: row for row in standing} == self._rows
+        current = np.flatnonzero(self.graph.state).tolist()
+        assert {self._ids[row]: row for row in current} == self._rows
 
-    def _run(self, commands: list[int]) -> Forwarding:
+    def _run(self, commands: list[int]) -> AnnouncedIds:
         sent = self.graph.run(np.array(commands, np.int64))
-        forward, withdraw = self._settled(sent)
+        forward, withdraw = self._net_changes(sent)
         self._tidy()
-        return Forwarding(forward, withdraw)
+        return AnnouncedIds(forward, withdraw)
 
-    def _settled(self, sent: Int64) -> tuple[list[str], list[str]]:
-        """What is left to do when all of *sent* has happened: nothing twice, nothing void."""
+    def _net_changes(self, sent: Int64) -> tuple[list[str], list[str]]:
+        """The net effect of *sent*: nothing twice, nothing that was undone."""
         last: dict[int, bool] = {}
         for one in sent.tolist():
             row, goes_out = (one, True) if one >= 0 else (~one, False)
@@ -131,9 +133,9 @@ class Relations:
         return id
 
     def _tidy(self) -> None:
-        """Leave out the rows of what is gone once they are the most."""
+        """Rebuild without the dead rows once most rows are dead."""
         if self.graph.count - len(self._rows) > max(MIN_DEAD_ROWS, len(self._rows)):
-            kept = np.flatnonzero(self.graph.standing)
+            kept = np.flatnonzero(self.graph.state)
             self.graph = self.graph.only(kept)
             self._ids = [self._ids[row] for row in kept.tolist()]
             self._rows = {id: row for row, id in enumerate(self._ids)}

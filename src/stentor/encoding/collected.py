@@ -9,26 +9,26 @@ from typing import NamedTuple
 import numpy as np
 
 from stentor.encoding.columns import Float64, Int64, SubscriptionColumns, empty
-from stentor.encoding.fillers import Constants
+from stentor.encoding.predicates.filled import Constants
 from stentor.encoding.ragged import concatenate, take
-from stentor.encoding.subscriptions import Standing, encode_subscriptions
+from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
 from stentor.encoding.template import Template
 from stentor.errors import StentorError
-from stentor.language.admit import admit
+from stentor.language.check import check_and_learn
 from stentor.language.limits import Limits
 from stentor.model import Expression, Point, Schema
-from stentor.model.time import NEVER
+from stentor.model.values.time import NEVER
 
 
-class Asked(NamedTuple):
-    """Whose subscriptions are to be encoded, where each stands and until when."""
+class SubscriptionHeads(NamedTuple):
+    """The ids of subscriptions to be encoded, their locations, and until when each is current."""
 
     ids: Sequence[str]
     position: Float64  # (n, 2) NaN where there is none
     until: Int64  # (n,) NEVER where there is no end
 
 
-class Encoded(NamedTuple):
+class EncodedSubscriptions(NamedTuple):
     """What could be encoded, in order; which rows these are; what was wrong with the others."""
 
     columns: SubscriptionColumns
@@ -36,23 +36,23 @@ class Encoded(NamedTuple):
     errors: dict[int, StentorError]
 
 
-class Collected:
-    """Groups of encoded subscriptions on their way to one `Encoded`."""
+class SubscriptionCollector:
+    """Groups of encoded subscriptions that become one `EncodedSubscriptions`."""
 
-    def __init__(self, schema: Schema, limits: Limits, asked: Asked) -> None:
+    def __init__(self, schema: Schema, limits: Limits, heads: SubscriptionHeads) -> None:
         self._schema = schema
         self._limits = limits
-        self._asked = asked
+        self._heads = heads
         self._columns: list[SubscriptionColumns] = []
         self._rows: list[Int64] = []
-        self._ordinary: dict[int, Standing] = {}  # by row
+        self._ordinary: dict[int, NormalisedSubscription] = {}  # by row
         self._errors: dict[int, StentorError] = {}
 
     def add_filled(self, template: Template, rows: list[int], constants: Constants) -> list[int]:
         """Fill *template* for *rows*; the rows that it does not fit."""
         at = np.array(rows, np.int64)
         columns, fitting = template.fill(
-            constants, self._asked.position[at], self._asked.until[at], self._schema
+            constants, self._heads.position[at], self._heads.until[at], self._schema
         )
         self._columns.append(columns)
         self._rows.append(at[fitting])
@@ -60,33 +60,35 @@ class Collected:
         return odd
 
     def add_ordinary(self, row: int, expression: str | Expression) -> None:
-        """Take in one row in the ordinary way; what is wrong with it becomes its error."""
-        x, y = self._asked.position[row].tolist()
-        until = int(self._asked.until[row])
+        """Add one row by parsing it; what is wrong with it becomes its error."""
+        x, y = self._heads.position[row].tolist()
+        until = int(self._heads.until[row])
         try:
-            where = f"subscription {self._asked.ids[row]!r}"
-            _, form = admit(expression, self._schema, where=where, limits=self._limits)
+            where = f"subscription {self._heads.ids[row]!r}"
+            _, form = check_and_learn(expression, self._schema, where=where, limits=self._limits)
             at = None if math.isnan(x) else Point(x, y)
-            standing = Standing(form, at, None if until == NEVER else until).checked()
+            subscription = NormalisedSubscription(
+                form, at, None if until == NEVER else until
+            ).checked()
         except StentorError as error:
             self.refuse(row, error)
         else:
-            self._ordinary[row] = standing
+            self._ordinary[row] = subscription
 
     def refuse(self, row: int, error: StentorError) -> None:
         """Note what is wrong with *row*."""
         self._errors[row] = error
 
-    def encoded(self) -> Encoded:
+    def encoded(self) -> EncodedSubscriptions:
         """Everything that was added, in the order of rows."""
         if self._ordinary:
             self._columns.append(encode_subscriptions(self._ordinary.values(), self._schema))
             self._rows.append(np.array(list(self._ordinary), np.int64))
         if len(self._columns) == 1:
-            return Encoded(self._columns[0], self._rows[0], self._errors)
+            return EncodedSubscriptions(self._columns[0], self._rows[0], self._errors)
         columns = concatenate(self._columns) if self._columns else empty(SubscriptionColumns)
         rows = np.concatenate([np.zeros(0, np.int64), *self._rows])
         order = np.argsort(rows, kind="stable").astype(np.int64)
         if not np.array_equal(order, np.arange(len(order))):
             columns, rows = take(columns, order), rows[order]
-        return Encoded(columns, rows, self._errors)
+        return EncodedSubscriptions(columns, rows, self._errors)

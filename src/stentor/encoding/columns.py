@@ -19,30 +19,21 @@ import numpy as np
 import numpy.typing as npt
 
 Float64 = npt.NDArray[np.float64]
+
 Int32 = npt.NDArray[np.int32]
+
 Int64 = npt.NDArray[np.int64]
+
 UInt8 = npt.NDArray[np.uint8]
+
 UInt64 = npt.NDArray[np.uint64]
 
-# Kinds of predicates. The low six bits say which; NEGATED is a flag on kinds from ONE_OF on.
-SPAN = 0  # low <= number <= high; of a range, some value
-SPANS = 1  # the same for several intervals: pairs (low, high), ascending; low and high: their hull
-MISSING = 2
-PRESENT = 3
-ONE_OF = 4  # strings, by ascending hash
-STRING_SPAN = 5  # strings: low, high; string_mark says open, closed or unbounded
-LIKE = 6  # one string: the pattern
-TERMS = 7  # strings: terms, hashed with their attribute; string_mark ends a group
-BOX = 8  # pairs: (west, east), (south, north); west > east crosses 180°
-CIRCLE = 9  # pairs: (west, east), (south, north) around it, (x, y), (cosine or PLANE, limit)
-HERE = 10  # a circle around the subscriber: as CIRCLE, then (radius, plane)
-POLYGON = 11  # pairs: (west, east), (south, north) around it, then points; (NaN, NaN) ends a ring
-KIND_MASK = 63
-NEGATED = 64
 
 # Marks of strings.
-INNER, LAST = 0, 1  # TERMS: whether the term ends its group
-CLOSED, OPEN, UNBOUNDED = 0, 1, 2  # STRING_SPAN: what the end is
+INNER, LAST = 0, 1  # KEYWORDS: whether the term ends its group
+
+CLOSED, OPEN, UNBOUNDED = 0, 1, 2  # STRING_INTERVAL: what the end is
+
 
 #: The row of a value that is no string.
 NO_STRING = -1
@@ -53,7 +44,7 @@ class SubscriptionColumns(NamedTuple):
 
     alternative_start: Int64  # (subscriptions + 1,)
     predicate_start: Int64  # (alternatives + 1,)
-    kind: UInt8  # (predicates,)
+    kind: UInt8  # (predicates,) `kinds.PredicateKind`, NEGATED or not
     attribute: Int32  # (predicates,) codes of the schema
     low: Float64  # (predicates,) a hull: no value outside low … high can satisfy it
     high: Float64  # (predicates,)
@@ -91,11 +82,10 @@ class EventColumns(NamedTuple):
     weight: Float64  # (weights,)
     until: Int64  # (events,) microseconds; NEVER where it is not kept
     time: Int64  # (events,) logical time when it came
-    seq: Int64  # (events,) place in the order of records
+    seq: Int64  # (events,) position in the order of records
 
 
 Columns = TypeVar("Columns", SubscriptionColumns, EventColumns)
-
 
 _DTYPES = {
     kind: {name: get_args(get_args(hint)[1])[0] for name, hint in get_type_hints(kind).items()}
@@ -108,7 +98,7 @@ def dtypes(kind: type[Columns]) -> dict[str, Any]:
     return _DTYPES[kind]
 
 
-def sealed(columns: Columns) -> Columns:
+def read_only_columns(columns: Columns) -> Columns:
     """*columns* as plain read-only arrays of the declared dtypes: what kernels take.
 
     Copies only what is not of that form already.
@@ -123,7 +113,7 @@ def sealed(columns: Columns) -> Columns:
 
 def empty(kind: type[Columns]) -> Columns:
     """Columns of no row."""
-    return sealed(
+    return read_only_columns(
         kind(
             *(
                 np.zeros(1 if name.endswith("_start") and name not in _NOT_OFFSETS else 0, dtype)
@@ -154,7 +144,7 @@ def event_count(columns: EventColumns) -> int:
 
 
 class MatchPairs(NamedTuple):
-    """The matches of n events (or of n subscriptions, when matching backwards).
+    """The matches of n events (or of n subscriptions with live events: `match_live`).
 
     Those of the i-th are `rows[starts[i]:starts[i + 1]]`, ascending, each once.
     """
@@ -169,3 +159,20 @@ class ScoredPairs(NamedTuple):
     starts: Int64  # (n + 1,)
     rows: Int64  # (matches,)
     scores: Float64  # (matches,)
+
+
+Dtype = TypeVar("Dtype", bound=np.generic)
+
+Bundle = TypeVar("Bundle", bound=tuple[Any, ...])
+
+
+def read_only(array: npt.NDArray[Dtype]) -> npt.NDArray[Dtype]:
+    """A plain read-only view of *array*."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def all_read_only(bundle: Bundle) -> Bundle:
+    """A named tuple of read-only views of the arrays of *bundle*."""
+    return type(bundle)(*map(read_only, bundle))

@@ -1,11 +1,4 @@
-"""The stable 64-bit identity of terms and strings: the same in every process, on every machine.
-
-FNV-1a over the UTF-8 bytes, which a kernel can compute while it folds them, then the finaliser
-of MurmurHash3, because the low bits of plain FNV-1a spread too poorly for open addressing.
-Equal hashes are confirmed on the bytes wherever it matters, so a collision costs time only.
-
-A term is hashed with the seed of its attribute: a keyword is a pair (attribute, term).
-"""
+"""Stable 64-bit hashes of terms and strings, the same in every process; ordered prefixes."""
 
 from __future__ import annotations
 
@@ -20,10 +13,15 @@ BASIS: Final = 0xCBF29CE484222325
 """FNV-1a's offset basis: the seed of whatever belongs to no attribute."""
 
 _MASK: Final = (1 << 64) - 1
+
+
 # Typed, because Numba turns a uint64 combined with a plain integer into a double.
 _PRIME: Final = np.uint64(0x100000001B3)
+
 _MIX_1: Final = np.uint64(0xFF51AFD7ED558CCD)
+
 _MIX_2: Final = np.uint64(0xC4CEB9FE1A85EC53)
+
 _SHIFT: Final = np.uint64(33)
 
 
@@ -90,3 +88,16 @@ def hash_slices(
     for row in range(min(slices, len(out))):
         out[row] = hash_slice(data, offsets[row], offsets[row + 1], seed)
     return slices
+
+
+#: Six bytes are what a double holds exactly.
+PREFIX_BYTES = 6
+
+
+def prefix(data: bytes, fill: bytes = b"\0") -> float:
+    """The first six bytes of *data* as a number, a shorter string filled up with *fill*.
+
+    >>> prefix(b"a") < prefix(b"ab") < prefix(b"b")
+    True
+    """
+    return float(int.from_bytes(data[:PREFIX_BYTES].ljust(PREFIX_BYTES, fill), "big"))

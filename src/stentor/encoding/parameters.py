@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from stentor.encoding.collected import Asked, Collected, Encoded
+from stentor.encoding.collected import (
+    EncodedSubscriptions,
+    SubscriptionCollector,
+    SubscriptionHeads,
+)
 from stentor.encoding.columns import Int64
 from stentor.encoding.slots import in_slot
 from stentor.encoding.template import Template, compile_template
 from stentor.errors import ExpressionError, SettingsError, StentorError
-from stentor.language.admit import admit
-from stentor.language.constants import constant_of
-from stentor.language.lexer import parameter_places
+from stentor.language.check import check_and_learn
+from stentor.language.lexer import parameter_spans
 from stentor.language.limits import DEFAULT_LIMITS, Limits
+from stentor.language.literals import constant_of, constant_text
 from stentor.language.parser import parse
-from stentor.language.printer import constant_text, to_text
+from stentor.language.printer import to_text
 from stentor.model import Expression, Schema
+
+#: What Arrow raises for a cell that Python has no value for: a timestamp beyond the year 9999, or
+#: in a zone that nobody knows, text that is not UTF-8.
+UNREADABLE: Final = (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError)
 
 
 class ParameterEncoder:
@@ -33,11 +41,11 @@ class ParameterEncoder:
         self._expression = expression
         self._schema = schema
         self._limits = limits
-        places = parameter_places(expression)
-        self.names = list(dict.fromkeys(expression[start + 1 : stop] for start, stop in places))
+        locations = parameter_spans(expression)
+        self.names = list(dict.fromkeys(expression[start + 1 : stop] for start, stop in locations))
         """The parameters, in the order in which they first occur."""
 
-    def encode(self, values: Mapping[str, Any], asked: Asked) -> Encoded:
+    def encode(self, values: Mapping[str, Any], heads: SubscriptionHeads) -> EncodedSubscriptions:
         """The columns of the expression with each row of *values* (Arrow arrays by name).
 
         Cost: a few passes over the arrays, whatever their types; odd rows are done one by one.
@@ -49,27 +57,26 @@ class ParameterEncoder:
                     f"the expression has the parameter :{name}, but the table has no column of "
                     f"that name for parameters; it has {known}"
                 )
-        arrays = [_single(values[name]) for name in self.names]
-        collected = Collected(self._schema, self._limits, asked)
-        rows = list(range(len(asked.ids)))
+        arrays = [plain_constants(values[name]) for name in self.names]
+        collected = SubscriptionCollector(self._schema, self._limits, heads)
+        rows = list(range(len(heads.ids)))
         columns = [_constants(array) for array in arrays]
         template = None
         if rows and columns and all(column is not None for column in columns):
-            template = self._template([array[0].as_py() for array in arrays], asked.ids[0])
+            template = self._template([array[0].as_py() for array in arrays], heads.ids[0])
         if template is not None:
             rows = collected.add_filled(template, rows, columns)
         for row in rows:
-            values = {
-                name: array[row].as_py() for name, array in zip(self.names, arrays, strict=True)
-            }
             try:
-                collected.add_ordinary(row, self.bound(values))
+                given = zip(self.names, arrays, strict=True)
+                own = {name: _plain(name, array, row) for name, array in given}
+                collected.add_ordinary(row, self.bound(own))
             except StentorError as error:
                 collected.refuse(row, error)
         return collected.encoded()
 
     def bound(self, values: Mapping[str, Any]) -> Expression:
-        """The tree of the expression with *values* in place of its parameters."""
+        """The tree of the expression with *values* instead of its parameters."""
         for name in self.names:
             if values[name] is None:
                 raise ExpressionError(f"the parameter :{name} has no value here")
@@ -77,20 +84,24 @@ class ParameterEncoder:
 
     def texts(self, values: Mapping[str, Any], rows: Int64) -> list[str]:
         """The expression's text with the values of each of *rows* (which are good) written in."""
+        if not len(rows):
+            return []
         if any(part.rstrip().endswith("-") for part in _split(self._expression)[::2]):
-            arrays = {name: _single(values[name]) for name in self.names}
-            each = ({name: arrays[name][row].as_py() for name in arrays} for row in rows.tolist())
+            arrays = {name: plain_constants(values[name]) for name in self.names}
+            each = (
+                {name: _plain(name, arrays[name], row) for name in arrays} for row in rows.tolist()
+            )
             return [to_text(self.bound(one)) for one in each]
         written = {
             name: [
                 constant_text(constant_of(value))
-                for value in _single(values[name]).take(pa.array(rows)).to_pylist()
+                for value in plain_constants(values[name]).take(pa.array(rows)).to_pylist()
             ]
             for name in self.names
         }
         columns = [
-            written[part[1:]] if place % 2 else [part] * len(rows)
-            for place, part in enumerate(_split(self._expression))
+            written[part[1:]] if position % 2 else [part] * len(rows)
+            for position, part in enumerate(_split(self._expression))
         ]
         return list(map("".join, zip(*columns, strict=True)))
 
@@ -103,7 +114,7 @@ class ParameterEncoder:
         }
         try:
             tree = self.bound(slots)
-            admit(tree, self._schema, where=f"subscription {id!r}", limits=self._limits)
+            check_and_learn(tree, self._schema, where=f"subscription {id!r}", limits=self._limits)
         except StentorError:
             return None  # the ordinary way says what is wrong
         return compile_template(tree, len(self.names))
@@ -112,14 +123,24 @@ class ParameterEncoder:
 def _split(expression: str) -> list[str]:
     """*expression* cut so that every second part is a parameter."""
     parts, last = [], 0
-    for start, stop in parameter_places(expression):
+    for start, stop in parameter_spans(expression):
         parts += [expression[last:start], expression[start:stop]]
         last = stop
     return [*parts, expression[last:]]
 
 
-def _single(array: Any) -> Any:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+def plain_constants(array: Any) -> Any:
+    """*array* in one piece, of a type that Arrow's functions know."""
+    one = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return one.cast(pa.large_string()) if pa.types.is_string_view(one.type) else one
+
+
+def _plain(name: str, array: Any, row: int) -> Any:
+    """The parameter *name* of one row as Python has it."""
+    try:
+        return array[row].as_py()
+    except UNREADABLE as error:
+        raise ExpressionError(f"the parameter :{name} has no value in Python: {error}") from None
 
 
 def _constants(array: Any) -> Any:

@@ -20,13 +20,13 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from stentor._jit import kernel, kernel_part
-from stentor.encoding.columns import Float64, UInt8, UInt64
-from stentor.encoding.hilbert import HilbertCurve, Ranges
-from stentor.encoding.readonly import read_only
+from stentor._jit import inner_kernel, kernel
+from stentor.encoding.columns import Float64, UInt8, UInt64, read_only
+from stentor.encoding.hilbert import HilbertCurve
+from stentor.encoding.hilbert.ranges import Ranges
 from stentor.errors import SettingsError
 
-#: Finer cells than this cannot be told apart in double precision, or take gigabytes of edges.
+#: Finer cells than this cannot be distinguished in double precision, or take gigabytes of edges.
 MOST_EQUAL_BITS: Final = 32
 MOST_VARIABLE_BITS: Final = 16
 #: The coordinate of what has no value.
@@ -180,7 +180,7 @@ def _coarsen(low: UInt64, high: UInt64, dimensions: int, bits: int, most: float)
                 far[dimension] |= below
 
 
-@kernel_part
+@inner_kernel
 def _estimated(low: UInt64, high: UInt64, side: np.uint64, last: np.uint64) -> float:
     """About how many ranges a box has, where its coordinates are taken without *side* bits."""
     surface = 0.0

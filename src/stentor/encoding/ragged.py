@@ -1,4 +1,4 @@
-"""Columns joined and cut: rows change their places, and all that refers to a place follows.
+"""Columns joined and cut: rows change their positions, and all offsets that refer to them follow.
 
 subscription ─alternative_start▶ alternative ─predicate_start▶ predicate
 predicate ─operand_start, operand_stop▶ pair, or string ─string_start▶ byte
@@ -16,30 +16,21 @@ import numpy as np
 import numpy.typing as npt
 
 from stentor.encoding.columns import (
-    BOX,
-    CIRCLE,
-    HERE,
-    KIND_MASK,
-    LIKE,
     NO_STRING,
-    ONE_OF,
-    POLYGON,
-    SPANS,
-    STRING_SPAN,
-    TERMS,
     Columns,
     EventColumns,
     Int32,
     Int64,
     SubscriptionColumns,
     empty,
-    sealed,
+    read_only_columns,
+)
+from stentor.encoding.kinds import (
+    WITH_PAIRS,
+    WITH_STRINGS,
+    are_among,
 )
 from stentor.errors import CapacityError
-
-#: Kinds of predicates whose operands are pairs, and those whose operands are strings.
-PAIR_KINDS = np.array([SPANS, BOX, CIRCLE, HERE, POLYGON])
-STRING_KINDS = np.array([ONE_OF, STRING_SPAN, LIKE, TERMS])
 
 
 def _non_empty(columns: Columns) -> frozenset[str]:
@@ -53,8 +44,6 @@ OFFSETS = {
 }
 
 _LARGEST_ROW = int(np.iinfo(np.int32).max)
-_HAS_PAIRS = np.isin(np.arange(KIND_MASK + 1), PAIR_KINDS)
-_HAS_STRINGS = np.isin(np.arange(KIND_MASK + 1), STRING_KINDS)
 
 
 def events_between(events: EventColumns, start: int, stop: int | None) -> EventColumns:
@@ -81,13 +70,15 @@ def concatenate(parts: Sequence[Columns]) -> Columns:
         name: [np.zeros(1, np.int64)] if name in OFFSETS[kind] else [] for name in sizes
     }
     for part in parts:
-        for name, array in shifted(part, sizes)._asdict().items():
+        for name, array in with_offsets(part, sizes)._asdict().items():
             pieces[name].append(array)
             sizes[name] += len(array)
-    return sealed(kind(**{name: np.concatenate(arrays) for name, arrays in pieces.items()}))
+    return read_only_columns(
+        kind(**{name: np.concatenate(arrays) for name, arrays in pieces.items()})
+    )
 
 
-def shifted(columns: Columns, sizes: Mapping[str, int]) -> Columns:
+def with_offsets(columns: Columns, sizes: Mapping[str, int]) -> Columns:
     """*columns* as they continue columns whose arrays have *sizes* entries already.
 
     Neither the sizes nor the result count the 0 with which an array of offsets begins.
@@ -115,8 +106,10 @@ def _shifted_subscriptions(
     pairs, strings = sizes["pair_low"], sizes["string_hash"]
     _refuse_beyond_int32("pairs", pairs + len(columns.pair_low))
     _refuse_beyond_int32("strings", strings + len(columns.string_hash))
-    by_kind = _HAS_PAIRS * np.int32(pairs) + _HAS_STRINGS * np.int32(strings)
-    operand_shift = by_kind[columns.kind & KIND_MASK]
+    has_pairs, has_strings = (
+        are_among(columns.kind, kinds) for kinds in (WITH_PAIRS, WITH_STRINGS)
+    )
+    operand_shift = has_pairs * np.int32(pairs) + has_strings * np.int32(strings)
     return columns._replace(
         alternative_start=columns.alternative_start[1:] + sizes["predicate_start"],
         predicate_start=columns.predicate_start[1:] + sizes["kind"],
@@ -146,10 +139,10 @@ def _take_subscriptions(columns: SubscriptionColumns, rows: Int64) -> Subscripti
     predicates, predicate_start = children(columns.predicate_start, alternatives)
     kind = columns.kind[predicates]
     start, stop = columns.operand_start[predicates], columns.operand_stop[predicates]
-    has_pairs = _HAS_PAIRS[kind & KIND_MASK]
-    has_strings = _HAS_STRINGS[kind & KIND_MASK]
-    pairs, pair_start = slices(start[has_pairs], stop[has_pairs])
-    strings, operand_string_start = slices(start[has_strings], stop[has_strings])
+    has_pairs = are_among(kind, WITH_PAIRS)
+    has_strings = are_among(kind, WITH_STRINGS)
+    pairs, pair_start = expand_slices(start[has_pairs], stop[has_pairs])
+    strings, operand_string_start = expand_slices(start[has_strings], stop[has_strings])
     _refuse_beyond_int32("pairs", len(pairs))
     _refuse_beyond_int32("strings", len(strings))
     operand_start, operand_stop = np.zeros_like(start), np.zeros_like(stop)
@@ -157,7 +150,7 @@ def _take_subscriptions(columns: SubscriptionColumns, rows: Int64) -> Subscripti
     operand_start[has_strings] = operand_string_start[:-1]
     operand_stop[has_strings] = operand_string_start[1:]
     string_bytes, string_start = children(columns.string_start, strings)
-    return sealed(
+    return read_only_columns(
         SubscriptionColumns(
             alternative_start=alternative_start,
             predicate_start=predicate_start,
@@ -185,11 +178,11 @@ def _take_events(columns: EventColumns, rows: Int64) -> EventColumns:
     string, strings = _renumbered(columns.string[values])
     string_bytes, string_start = children(columns.string_start, strings)
     terms, term_start = children(columns.term_start, rows)
-    term_bytes, term_byte_start = slices(
+    term_bytes, term_byte_start = expand_slices(
         columns.term_byte_start[terms], columns.term_byte_stop[terms]
     )
     weights, weight_start = children(columns.weight_start, rows)
-    return sealed(
+    return read_only_columns(
         EventColumns(
             value_start=value_start,
             attribute=columns.attribute[values],
@@ -216,10 +209,10 @@ def _take_events(columns: EventColumns, rows: Int64) -> EventColumns:
 
 def children(offsets: Int64, rows: Int64) -> tuple[Int64, Int64]:
     """The children of *rows*, one after the other, and their new offsets."""
-    return slices(offsets[rows], offsets[rows + 1])
+    return expand_slices(offsets[rows], offsets[rows + 1])
 
 
-def slices(start: Int64 | Int32, stop: Int64 | Int32) -> tuple[Int64, Int64]:
+def expand_slices(start: Int64 | Int32, stop: Int64 | Int32) -> tuple[Int64, Int64]:
     """All positions in the slices *start* … *stop*, one after the other, and the new offsets."""
     offsets = np.zeros(len(start) + 1, np.int64)
     np.cumsum(stop - start, out=offsets[1:])

@@ -1,6 +1,6 @@
 """The shape of an expression: its text with the constants taken out.
 
-A constant that stands in a slot is an ordinary float or string to the parser; only the template
+A constant that fills a slot is an ordinary float or string to the parser; only the template
 compiler notices where it came from.
 """
 
@@ -20,7 +20,7 @@ _SAFE_DIGITS = 15
 
 
 class NumberSlot(float):
-    """A number that remembers its slot, and whether a minus stood before it."""
+    """A number that knows its slot, and whether a minus was before it."""
 
     slot: int
     sign: float
@@ -60,10 +60,10 @@ class Shaped(NamedTuple):
     constants: list[float | str]
 
 
-def take_apart(text: str) -> Shaped | None:
+def split_shape(text: str) -> Shaped | None:
     """The shape of *text* and its constants; None where a constant needs a closer look.
 
-    >>> take_apart("price < 300 AND brand = 'Huawei'")
+    >>> split_shape("price < 300 AND brand = 'Huawei'")
     Shaped(shape=('price < ', ' AND brand = ', ''), constants=[300.0, 'Huawei'])
     """
     parts = _CONSTANT.split(text)

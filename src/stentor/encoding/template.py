@@ -1,7 +1,7 @@
 """Many subscriptions of one shape → columns at once.
 
 Subscriptions come in few shapes with other constants. A template is one shape: a conjunction in
-which constants stand in slots. It is compiled from a tree that the ordinary parser built, and
+which constants fill slots. It is compiled from a tree that the ordinary parser built, and
 filled with whole columns of constants. Whatever does not fit (other shapes, odd constants) takes
 the ordinary way, one by one; both ways give equal columns.
 """
@@ -9,8 +9,7 @@ the ordinary way, one by one; both ways give equal columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,55 +21,29 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
     UInt64,
-    sealed,
+    read_only_columns,
 )
-from stentor.encoding.fillers import (
-    Constants,
-    Filled,
-    Rows,
-    fill_box,
-    fill_circle,
-    fill_gaps,
-    fill_number_list,
-    fill_presence,
-    fill_span,
-    fill_strings,
-    fill_terms,
-    slots_of,
-)
+from stentor.encoding.predicates import filler, slots_of
+from stentor.encoding.predicates.filled import Constants, FilledPredicate, Filler, TemplateRows
 from stentor.encoding.slots import NumberSlot
 from stentor.language.evaluate import by_attribute
-from stentor.language.negation import Literal, push_inward
-from stentor.model import (
-    And,
-    Between,
-    Box,
-    Circle,
-    Comparison,
-    Constant,
-    Expression,
-    Has,
-    In,
-    IsNull,
-    Kind,
-    Schema,
-    Within,
-)
+from stentor.language.negation import Literal, to_negation_normal_form
+from stentor.model import And, Expression, Schema
+from stentor.model.scoring import MOST_WEIGHT
 
-Filler = Callable[[Rows], Filled]
 Kept = slice | npt.NDArray[np.bool_]
 
 
 class _Part(NamedTuple):
-    """What stands on one attribute: how to fill it in, and the weights of its predicates."""
+    """One attribute: how to fill in its predicates, and their weights."""
 
     attribute: str
-    filler: Filler
+    fill: Filler
     weights: tuple[float, ...]
 
 
 class Template(NamedTuple):
-    """A compiled shape; its parts stand in the order of the attributes' names."""
+    """A compiled shape; its parts are in the order of the attributes' names."""
 
     parts: tuple[_Part, ...]
 
@@ -82,12 +55,15 @@ class Template(NamedTuple):
         *constants* has a column for each slot, *position* (n, 2) and *until* (n,) a row for each
         subscription.
         """
-        rows = Rows(len(until), position, constants, schema.plane)
-        filled = [part.filler(rows) for part in self.parts]
-        weights = [_weight(part.weights, rows) for part in self.parts]
+        rows = TemplateRows(len(until), position, constants, schema.plane)
+        filled = [part.fill(rows) for part in self.parts]
+        given = [[rows.number(weight) for weight in part.weights] for part in self.parts]
         fits = np.ones(rows.count, np.bool_)
-        for one, weight in zip(filled, weights, strict=True):
-            fits &= ~one.odd & np.isfinite(weight) & (weight >= 0)
+        for one, numbers in zip(filled, given, strict=True):
+            fits &= ~one.odd
+            for weight in numbers:
+                fits &= (weight >= 0) & (weight <= MOST_WEIGHT)
+        weights = [_weight(part, numbers) for part, numbers in zip(self.parts, given, strict=True)]
         codes = [schema.code(part.attribute) for part in self.parts]
         kept = slice(None) if fits.all() else fits  # a slice copies nothing
         columns = _assembled(filled, weights, codes, kept, position[kept], until[kept])
@@ -97,7 +73,11 @@ class Template(NamedTuple):
 def compile_template(expression: Expression, slots: int) -> Template | None:
     """The template of *expression*; None where it has none, or loses one of its *slots*."""
     children = expression.children if isinstance(expression, And) else (expression,)
-    literals = [literal for literal in map(push_inward, children) if isinstance(literal, Literal)]
+    literals = [
+        literal
+        for literal in map(to_negation_normal_form, children)
+        if isinstance(literal, Literal)
+    ]
     if len(literals) < len(children):
         return None
     if {slot for literal in literals for slot in _slots(literal)} != set(range(slots)):
@@ -114,69 +94,25 @@ def _slots(literal: Literal) -> list[int]:
 
 
 def _part(attribute: str, group: list[Literal]) -> _Part | None:
-    """How to fill in what *group* asks of one attribute; None where it takes the ordinary way."""
+    """How to fill in the tests of *group* on one attribute; None where they must be parsed."""
     weights = tuple(literal.weight for literal in group)
     if len(weights) > 2 and any(isinstance(weight, NumberSlot) for weight in weights):
         return None
-    filler = _span_filler(group) if len(group) > 1 else _filler(group[0])
-    return None if filler is None else _Part(attribute, filler, weights)
+    fill = filler(group)
+    return None if fill is None else _Part(attribute, fill, weights)
 
 
-def _filler(literal: Literal) -> Filler | None:
-    negated = literal.negated
-    match literal.predicate:
-        case IsNull():
-            return partial(fill_presence, not negated)
-        case Comparison(_, "=" | "!=" as operator, constant) if isinstance(constant.value, str):
-            return partial(fill_strings, (constant,), operator == "!=")
-        case Comparison(_, "!=", Constant(Kind.BOOLEAN)) | In(_, (Constant(Kind.BOOLEAN), *_)):
-            return None  # there are but two, which the ordinary way knows
-        case Comparison(_, "!=", constant):
-            return partial(fill_gaps, (constant,))
-        case In(_, values):
-            if isinstance(values[0].value, str):
-                return partial(fill_strings, values, negated)
-            return partial(fill_gaps if negated else fill_number_list, values)
-        case Has() as predicate:
-            return partial(fill_terms, predicate, negated)
-        case Within(_, Box() as box):
-            return partial(fill_box, box, negated)
-        case Within(_, Circle() as circle):
-            return partial(fill_circle, circle, negated)
-        case _:
-            return _span_filler([literal])
-
-
-def _span_filler(group: list[Literal]) -> Filler | None:
-    """Numeric comparisons with different operators; equal ones might be one predicate repeated."""
-    predicates: list[Comparison | Between] = []
-    operators: list[str] = []
-    for literal in group:
-        predicate = literal.predicate
-        if isinstance(predicate, Comparison) and isinstance(predicate.value.value, float):
-            operators.append(predicate.operator)
-        elif isinstance(predicate, Between) and isinstance(predicate.low.value, float):
-            operators.append("between")
-        else:
-            return None
-        if literal.negated:
-            return None
-        predicates.append(predicate)
-    if "!=" in operators or len(set(operators)) < len(operators):
-        return None
-    return partial(fill_span, predicates)
-
-
-def _weight(weights: tuple[float, ...], rows: Rows) -> Float64:
+def _weight(part: _Part, numbers: Sequence[Float64]) -> Float64:
     """The sum of an attribute's weights; more than two are summed exactly, as `fsum` does."""
-    if len(weights) <= 2:
-        total: Float64 = np.sum([rows.number(weight) for weight in weights], axis=0)
+    if len(numbers) <= 2:
+        with np.errstate(over="ignore"):  # in rows that do not fit
+            total: Float64 = np.sum(numbers, axis=0)
         return total
-    return np.full(rows.count, math.fsum(weights))
+    return np.full_like(numbers[0], math.fsum(part.weights))
 
 
 def _assembled(
-    filled: Sequence[Filled],
+    filled: Sequence[FilledPredicate],
     weights: Sequence[Float64],
     codes: Sequence[int],
     kept: Kept,
@@ -190,18 +126,18 @@ def _assembled(
     pairs, strings = int(pair_stop[-1]), int(string_stop[-1])
     operand_start = np.zeros((count, predicates), np.int32)
     operand_stop = np.zeros((count, predicates), np.int32)
-    for place, one in enumerate(filled):
+    for number, one in enumerate(filled):
         width, stops = (pairs, pair_stop) if one.pair_low.shape[1] else (strings, string_stop)
         size = one.pair_low.shape[1] or len(one.marks)
         if size:
-            operand_stop[:, place] = np.arange(count) * width + stops[place]
-            operand_start[:, place] = operand_stop[:, place] - size
+            operand_stop[:, number] = np.arange(count) * width + stops[number]
+            operand_start[:, number] = operand_stop[:, number] - size
 
     def by_row(columns: Sequence[Float64]) -> Float64:
         return np.column_stack([column[kept] for column in columns]).ravel()
 
     string_hash, string_start, string_bytes = _strings(filled, kept)
-    return sealed(
+    return read_only_columns(
         SubscriptionColumns(
             alternative_start=np.arange(count + 1),
             predicate_start=np.arange(count + 1) * predicates,
@@ -226,7 +162,7 @@ def _assembled(
     )
 
 
-def _strings(filled: Sequence[Filled], kept: Kept) -> tuple[UInt64, Int64, UInt8]:
+def _strings(filled: Sequence[FilledPredicate], kept: Kept) -> tuple[UInt64, Int64, UInt8]:
     """Hashes, offsets and bytes of all strings, subscription by subscription."""
     tables = [one.words for one in filled if one.words is not None]
     if not tables:

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stentor._jit import kernel
-from stentor.encoding.columns import Int64, UInt8, UInt64
+from stentor.encoding.columns import Int64, UInt8, UInt64, read_only
 from stentor.encoding.hashing import absorb, finish, hash_slices
-from stentor.encoding.readonly import read_only
 from stentor.errors import RecordError
 from stentor.language.terms import fold_terms
 
@@ -25,7 +24,7 @@ Values = TypeVar("Values", Int64, UInt64, UInt8)
 # What each byte folds to: a letter or digit, SEPARATES, or NOT_ASCII.
 SEPARATES: Final = 0
 NOT_ASCII: Final = 255
-_FOLDED: Final = np.array(
+FOLDED: Final = np.array(
     [
         NOT_ASCII if byte > 127 else ord(chr(byte).lower()) if chr(byte).isalnum() else SEPARATES
         for byte in range(256)
@@ -76,10 +75,10 @@ def terms_of_column(data: UInt8, offsets: Int64, seed: int) -> TermColumns:
     is_ascii = np.empty(len(offsets) - 1, np.bool_)
     width = int(offsets[-1] - offsets[0])
     # Enough for terms of three letters on average; a column of shorter ones is done again.
-    out = _room(len(is_ascii), width // 4 + len(is_ascii), width)
+    out = _capacity(len(is_ascii), width // 4 + len(is_ascii), width)
     terms, used = fold_ascii_rows(data, offsets, np.uint64(seed), is_ascii, out)
     if terms > len(out.hash):
-        out = _room(len(is_ascii), terms, width)
+        out = _capacity(len(is_ascii), terms, width)
         terms, used = fold_ascii_rows(data, offsets, np.uint64(seed), is_ascii, out)
     columns = TermColumns(
         out.start, out.hash[:terms], out.byte_start[:terms], out.byte_stop[:terms], out.data[:used]
@@ -97,40 +96,40 @@ def fold_ascii_rows(
     counted. `out.data` must be as long as the texts together: a term is no longer than its text.
     """
     term = 0
-    place = 0
+    position = 0
     for row in range(len(is_ascii)):
         out.start[row] = term
-        row_place = place
-        term_place = place
+        row_start = position
+        term_start = position
         value = seed
         is_ascii[row] = True
         for byte in data[offsets[row] : offsets[row + 1]]:
-            folded = _FOLDED[byte]
+            folded = FOLDED[byte]
             if folded == NOT_ASCII:
                 is_ascii[row] = False
                 break
             if folded != SEPARATES:
-                out.data[place] = folded
-                place += 1
+                out.data[position] = folded
+                position += 1
                 value = absorb(value, folded)
-            elif place > term_place:
-                write_term(out, term, value, term_place, place)
+            elif position > term_start:
+                write_term(out, term, value, term_start, position)
                 term += 1
-                term_place = place
+                term_start = position
                 value = seed
         if not is_ascii[row]:
             term = out.start[row]
-            place = row_place
-        elif place > term_place:
-            write_term(out, term, value, term_place, place)
+            position = row_start
+        elif position > term_start:
+            write_term(out, term, value, term_start, position)
             term += 1
     out.start[len(is_ascii)] = term
-    return term, place
+    return term, position
 
 
 @kernel
 def write_term(out: TermColumns, term: int, value: np.uint64, start: int, stop: int) -> None:
-    """Write one term, whose absorbed bytes gave *value*, if *out* has room for it."""
+    """Write one term, whose absorbed bytes gave *value*, if it fits into *out*."""
     if term < len(out.hash):
         out.hash[term] = finish(value)
         out.byte_start[term] = start
@@ -140,7 +139,7 @@ def write_term(out: TermColumns, term: int, value: np.uint64, start: int, stop: 
 def _merge_other_rows(
     columns: TermColumns, is_ascii: Booleans, data: UInt8, offsets: Int64, seed: int
 ) -> TermColumns:
-    """*columns* with the terms of the rows that are not ASCII, each in its place."""
+    """*columns* with the terms of the rows that are not ASCII, in the order of rows."""
     others = np.flatnonzero(~is_ascii)
     # Bytes that are no UTF-8 are read as U+FFFD, which separates.
     texts = (
@@ -150,7 +149,7 @@ def _merge_other_rows(
     encoded = [term.encode() for terms in terms_by_row for term in terms]
     heap, bounds = _bytes(encoded), _offsets(encoded)
     hashes = np.empty(len(encoded), np.uint64)
-    hash_slices(heap, bounds, np.uint64(seed), hashes)
+    hash_slices(heap, read_only(bounds), np.uint64(seed), hashes)
     bounds += len(columns.data)
 
     counts = np.diff(columns.start)
@@ -172,7 +171,7 @@ def _merge_other_rows(
     )
 
 
-def _room(rows: int, terms: int, width: int) -> TermColumns:
+def _capacity(rows: int, terms: int, width: int) -> TermColumns:
     return TermColumns(
         start=np.empty(rows + 1, np.int64),
         hash=np.empty(terms, np.uint64),

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from stentor.encoding.collected import Asked, Collected, Encoded
-from stentor.encoding.slots import in_slot, take_apart
+from stentor.encoding.collected import (
+    EncodedSubscriptions,
+    SubscriptionCollector,
+    SubscriptionHeads,
+)
+from stentor.encoding.slots import in_slot, split_shape
 from stentor.encoding.template import Template, compile_template
 from stentor.errors import StentorError
-from stentor.language.admit import admit
+from stentor.language.check import check_and_learn
 from stentor.language.limits import DEFAULT_LIMITS, Limits
 from stentor.language.parser import parse
 from stentor.model import Schema
@@ -39,14 +43,14 @@ class TextEncoder:
         self._met: dict[Shape, int] = {}  # how often, before a shape is compiled
         self._templates: dict[Shape, Template | None] = {}
 
-    def encode(self, texts: Sequence[str], asked: Asked) -> Encoded:
+    def encode(self, texts: Sequence[str], heads: SubscriptionHeads) -> EncodedSubscriptions:
         """The columns of *texts*, equal to those of the ordinary way, in the same order.
 
         Cost: a regular expression and a look-up for each text of a known shape.
         """
         groups = self._groups(texts)
-        collected = Collected(self._schema, self._limits, asked)
-        # What a text may teach the schema, it teaches in its turn.
+        collected = SubscriptionCollector(self._schema, self._limits, heads)
+        # What texts teach the schema, they teach in their order.
         ordinary = groups.pop(None, _Group([], []))
         turns: list[tuple[int, Shape | None]] = [(row, None) for row in ordinary.rows]
         turns += [(group.rows[0], shape) for shape, group in groups.items()]
@@ -57,7 +61,7 @@ class TextEncoder:
                 collected.add_ordinary(row, texts[row])
                 continue
             rows, constants = groups[shape]
-            template = self._template(shape, texts[row], asked.ids[row], constants)
+            template = self._template(shape, texts[row], heads.ids[row], constants)
             if template is not None:
                 columns = [list(column) for column in zip(*constants, strict=True)]
                 rows = collected.add_filled(template, rows, columns)
@@ -69,7 +73,7 @@ class TextEncoder:
         """Rows and constants by shape; under None those that take the ordinary way."""
         groups: dict[Shape | None, _Group] = {}
         for row, text in enumerate(texts):
-            shaped = take_apart(text) if len(text) <= self._limits.bytes // 4 else None
+            shaped = split_shape(text) if len(text) <= self._limits.bytes // 4 else None
             shape, constants = shaped or (None, [])
             group = groups.get(shape)
             if group is None:
@@ -106,7 +110,7 @@ class TextEncoder:
             read.append(value)
             return in_slot(slot, value)
 
-        admit(text, self._schema, where=f"subscription {id!r}", limits=self._limits)
+        check_and_learn(text, self._schema, where=f"subscription {id!r}", limits=self._limits)
         tree = parse(text, schema=self._schema, limits=self._limits, literal=literal)
         if not constants or read != constants:
             return None

@@ -1,62 +1,61 @@
-"""The engine: the whole path on one screen.
+"""The engine: each operation on one screen. It validates, encodes, matches and reports.
 
-dict, text, table ─arrivals─▶ columns ─core.run─▶ index ─▶ report: who wants what
+    dict, text, table ─▶ columns ─plan, apply─▶ index ─▶ report: who wants what
+
+What an engine answers without changing is in `questions.py`.
 """
 
 from __future__ import annotations
 
 import time as _time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from stentor._jit import announce_compilation
-from stentor.encoding.columns import EventColumns, Int64, ScoredPairs
-from stentor.encoding.events import Arrival, encode_events
-from stentor.encoding.texts import TextEncoder
-from stentor.engine import batches, folder
-from stentor.engine.arrivals import Prepared
-from stentor.engine.core import Arriving, match, run, run_events
-from stentor.engine.explanation import Explanation, explain
-from stentor.engine.names import NO_ROW
-from stentor.engine.ranking import Best
-from stentor.engine.report import Batch, Report, html_table
-from stentor.engine.safe_region import SafeRegion, safe_region, shrunk
-from stentor.engine.state import State
-from stentor.errors import (
-    NeverMatchesWarning,
-    RecordError,
-    SettingsError,
-    StentorError,
-    UnknownIdError,
+from stentor.encoding.columns import SubscriptionColumns
+from stentor.encoding.event import EventBuffer
+from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
+from stentor.engine import cold, folder
+from stentor.engine.apply import (
+    EncodedRecords,
+    apply,
+    apply_events,
+    apply_new,
+    move_one,
+    subscribe_one,
 )
+from stentor.engine.batch import BatchReader, NewEvents, NewSubscriptions
+from stentor.engine.clock import Clock, MostAhead
+from stentor.engine.ids import NO_ROW
+from stentor.engine.plan import Operation, PlannedRecord, admit_change, admit_event
+from stentor.engine.questions import Questions
+from stentor.engine.report import RecordBatch, Report, WantedBy
+from stentor.engine.state import State, forget_unused
+from stentor.engine.top_k import TopK, read_count
+from stentor.errors import NeverMatchesWarning, SettingsError, StentorError, UnknownIdError
 from stentor.index.catalog import AUTO, index_class, structure_of
-from stentor.language.admit import examine
 from stentor.language.builder import Built
-from stentor.language.limits import ANY_SIZE, Limits
-from stentor.language.parser import parse
-from stentor.model import Changes, Event, Expression, Schema, Scoring, Subscription
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
-from stentor.model.time import NEVER, instant
-from stentor.wire.events import learn_event
-from stentor.wire.fields import id_of, position_of
-from stentor.wire.formats import ReadSettings, record_from_object
+from stentor.language.check import check_expression
+from stentor.language.limits import Limits
+from stentor.language.printer import to_text
+from stentor.model import Changes, Event, Expression, Schema, Scoring
+from stentor.model.record import Record, Unsubscribe
+from stentor.model.values import read_location
+from stentor.model.values.string import describe, read_id
+from stentor.model.values.time import BEGINNING, NEVER, read_time
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
-from stentor.wire.records import subscription_to_dict
-
-if TYPE_CHECKING:
-    from stentor.engine.redundant import Redundant
+from stentor.wire.record import EventReader
 
 When = Any  # a datetime, an ISO text, or seconds since 1970
 
 
-class Engine:
-    """Standing subscriptions and live events, matched with one another.
+class Engine(Questions):
+    """Subscriptions and live events, matched with one another.
 
     >>> engine = Engine()
     >>> engine.subscribe("ana", "has_all(text, 'ipad') AND ST_DWithin(loc, here(), 1000)",
@@ -67,8 +66,10 @@ class Engine:
     >>> engine.move("ana", (151.3, -33.9), time=1)
     Changes(added=[], removed=['e1'])
 
-    *index* names a structure; *clock* gives seconds since 1970 and is asked only for records that
-    carry no time of their own (None: such records come at the time of the last one).
+    *index* names a structure; *clock* gives seconds since 1970 and is the time of records that
+    carry none (None: such records come at the time of the last one). No record's own time may be
+    further ahead of the clock than *most_ahead* (without a clock: of the time so far); by default
+    that is a day (without a clock: ten years), and None allows any.
     """
 
     def __init__(
@@ -78,24 +79,29 @@ class Engine:
         schema: Schema | Mapping[str, str] | None = None,
         limits: RecordLimits | Limits = DEFAULT_RECORD_LIMITS,
         clock: Callable[[], float] | None = _time.time,
+        most_ahead: MostAhead = "auto",
         threads: int = 1,
     ) -> None:
         if schema is not None and not isinstance(schema, (Schema, Mapping)):
             raise SettingsError('a schema is a Schema or a dict like {"price": "number"}')
         declared = Schema.declare(schema) if isinstance(schema, Mapping) else schema
         self.schema = Schema() if declared is None else declared
-        _check_count("threads", threads)
-        if clock is not None and not callable(clock):
-            raise SettingsError("clock is a function that gives seconds since 1970, or None")
+        self.schema.is_shared = isinstance(schema, Schema)
+        self.threads = read_count("threads", threads)
         self.limits = RecordLimits(expression=limits) if isinstance(limits, Limits) else limits
-        self.threads = threads
-        self._clock = clock
+        if not isinstance(self.limits, RecordLimits):
+            raise SettingsError(f"limits are RecordLimits or Limits, got {type(limits).__name__}")
+        self._clock = Clock(clock, most_ahead)
         self._index = index
         self._index_class = index_class(index)
         self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
-        self._state = State(self._index_class())
-        self._texts = TextEncoder(self.schema, self.limits.expression)
-        self._lock = RLock()  # one writer at a time
+        self._raw_state = State(self._index_class())  # a change of it may be cut off
+        self._batches = BatchReader(self.schema, self.limits, self._clock.now)
+        self._reader = EventReader(self.schema, self.limits)
+        self._buffer: EventBuffer | None = None
+        # One writer at a time; until kernels are compiled, it also says how they run.
+        self._lock = cold.lock_for(self, structure_of(self._index_class).name.split()[0])
+        cold.watch_forks(self)
 
     # One record at a time.
 
@@ -111,51 +117,104 @@ class Engine:
     ) -> Changes:
         """Let *id* want *expression* from now on; how its answer among live events changed.
 
-        An id that stands already is replaced. *parameters* are the values of `:name` markers.
+        A subscription of the same id is replaced. *parameters* are the values of `:name` markers.
         """
-        id = id_of(id)
-        place = position_of(at, plane=self.schema.plane)
-        end, when = instant(until, "until"), instant(time, "time")
+        id = read_id(id)
+        location = read_location(at, plane=self.schema.plane)
+        end, when = read_time(until, "until"), read_time(time, "time")
+        if parameters is not None and not isinstance(parameters, Mapping):
+            raise SettingsError(f"parameters are a dict by name, got {type(parameters).__name__}")
         with self._lock:
-            examined = examine(
+            self._forget_unused()
+            examined = check_expression(
                 expression,
                 self.schema,
                 where=f"subscription {id!r}",
                 limits=self.limits.expression,
                 parameters=parameters,
             )
-            prepared = Prepared(self.schema, self.limits, self._now)
-            subscription = Subscription(id, examined.tree, place, end)
-            prepared.add(Subscribe(subscription, when), examined)
-            changes: Changes = self._answer(prepared)
+            subscription = NormalisedSubscription(examined.form, location, end).checked()
+            self.schema.learn(examined.uses)
+            columns = encode_subscriptions([subscription], self.schema)
+            is_own = isinstance(expression, str) and parameters is None
+            text = expression if is_own else to_text(examined.tree)
+            changes = self._subscribed(id, columns, str(text), when)
         if examined.form.never:
             message = f"subscription {id!r} can never match: it asks for a contradiction"
             warnings.warn(message, NeverMatchesWarning, stacklevel=2)
         return changes
 
+    def _subscribed(
+        self, id: str, columns: SubscriptionColumns, text: str, when: int | None
+    ) -> Changes:
+        """Let *id* want what *columns* and *text* say."""
+        announce_compilation(self._kernels)
+        state, until = self._state, int(columns.until[0])
+        said = self._clock.now() if when is None else when
+        if state.index.live.current_count:
+            step = PlannedRecord(Operation.SUBSCRIBE, id, said, 0, until)
+            batch = RecordBatch(1, [id], np.zeros(1, np.int64), {})
+            report = self._report(batch, EncodedRecords([step], columns, [text]))
+            changes: Changes = _raised(report)
+            return changes
+        admitted = admit_change(id, until, said, state, self._clock)
+        if admitted.error is not None:
+            state.pass_record(admitted.seq, admitted.time)
+            raise admitted.error
+        subscribe_one(state, id, columns, text, admitted)
+        self._tidy(state)
+        return Changes()
+
     def unsubscribe(self, id: str, *, time: When = None) -> None:
         """Let *id* want nothing any more; an UnknownIdError where it wanted nothing before."""
-        self._one(Unsubscribe(id_of(id), instant(time, "time")))
+        _raised(self._one_record(Unsubscribe(read_id(id), read_time(time, "time"))))
 
     def move(self, id: str, at: Any, *, time: When = None) -> Changes:
-        """Put the subscriber *id* at another place; how its answer among live events changed."""
-        place = position_of(at, plane=self.schema.plane)
-        if place is None:
+        """Put the subscriber *id* at another location; how its answer among live events changed."""
+        location = read_location(at, plane=self.schema.plane)
+        if location is None:
             raise SettingsError("a move says where to: (longitude, latitude)")
-        changes: Changes = self._one(Move(id_of(id), place, instant(time, "time")))
+        id, when = read_id(id), read_time(time, "time")
+        with self._lock:
+            announce_compilation(self._kernels)
+            state = self._state
+            said = self._clock.now() if when is None else when
+            admitted = admit_change(id, NEVER, said, state, self._clock)
+            row, error = state.subscribers.row(id), admitted.error
+            if error is None and (row == NO_ROW or self._until(row) <= admitted.time):
+                error = UnknownIdError(f"no subscription has the id {id!r}", id=id)
+            if error is not None:
+                state.pass_record(admitted.seq, admitted.time)
+                raise error
+            changes = move_one(state, row, location, admitted)
+            self._tidy(state)
         return changes
 
     def publish(
         self, event: Mapping[str, Any] | Event, *, until: When = None, time: When = None
-    ) -> list[str]:
-        """The ids of those who want *event*, sorted; with an *until* it stays live till then."""
-        end, when = instant(until, "until"), instant(time, "time")
-        with self._lock:
-            record = self._published(event, self.schema)
-            taken = record.event
-            if end is not None:
-                taken = Event(taken.id, taken.attributes, taken.weights, end)
-            wanted_by: list[str] = self._one(Publish(taken, record.time if when is None else when))
+    ) -> WantedBy:
+        """The ids of those who want *event*, sorted; with an *until* it stays live till then.
+
+        The answer's `shrunk` lists the safe regions that a live event made smaller: whom to notify.
+        """
+        end = None if until is None else read_time(until, "until")
+        when = None if time is None else read_time(time, "time")
+        with self._lock, self._one() as one:
+            self._forget_unused()
+            own = self._reader.read(event, one, end)
+            said = when if when is not None else self._clock.now() if own is None else own
+            if one.until[0] != NEVER:
+                return self._hold(one, said)
+            state = self._state
+            admitted = admit_event(one.ids[0], NEVER, said, state, self._clock)
+            if admitted.error is not None:
+                state.pass_record(admitted.seq, admitted.time)
+                raise admitted.error
+            rows = state.index.match_one(one.encode(admitted.time, admitted.seq))
+            wanted_by = WantedBy(state.subscribers.sorted_ids(rows))
+            wanted_by.shrunk = []
+            state.pass_record(admitted.seq, admitted.time)
+            self._tidy(state)
         return wanted_by
 
     # Many records at a time.
@@ -173,17 +232,21 @@ class Engine:
         `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its error.
         With *top*, an event is for its k best only, by *scoring* ("sum" or "max").
         """
-        best = _best(top, scoring)
+        best = TopK.read(top, scoring)
+        cold.expect(self, records)
         with self._lock:
-            return batches.step(self, records, best)
+            self._forget_unused()
+            return self._report(*self._batches.records(records), best)
 
     def publish_batch(
         self, events: Any, *, top: int | None = None, scoring: Scoring | str = Scoring.SUM
     ) -> Report:
-        """Who wants each of *events*, an Arrow table or a pandas frame: the fast way."""
-        best = _best(top, scoring)
+        """Who wants each of *events*: an Arrow table, a pandas frame (the fastest), or dicts."""
+        best = TopK.read(top, scoring)
+        cold.expect(self, events)
         with self._lock:
-            return batches.publish(self, events, best)
+            self._forget_unused()
+            return self._report(*self._batches.events(events), best)
 
     def subscribe_batch(self, subscriptions: Any, expression: str | None = None) -> Report:
         """Subscribe each row of a table.
@@ -191,18 +254,22 @@ class Engine:
         The table has `id`, perhaps `at`, `until`, `time`, and `expression`; or *expression* is
         given once, with `:name` wherever the column `name` has each subscriber's own constant.
         """
+        cold.expect(self, subscriptions)
         with self._lock:
-            return batches.subscribe(self, subscriptions, expression)
+            self._forget_unused()
+            return self._report(*self._batches.subscriptions(subscriptions, expression))
 
     def move_batch(self, moves: Any) -> Report:
         """Move each row of a table with `id`, `at` and perhaps `time`."""
+        cold.expect(self, moves)
         with self._lock:
-            return batches.step_rows(self, moves, "move")
+            return self._report(*self._batches.rows(moves, "move"))
 
     def unsubscribe_batch(self, ids: Any) -> Report:
         """Unsubscribe each row of a table with `id` and perhaps `time`."""
+        cold.expect(self, ids)
         with self._lock:
-            return batches.step_rows(self, ids, "unsubscribe")
+            return self._report(*self._batches.rows(ids, "unsubscribe"))
 
     def rebuild(self, history: Any = None) -> None:
         """Build the index anew, for events like those of *history*: a table or a pandas frame.
@@ -210,231 +277,123 @@ class Engine:
         Structures that weigh what is likely measure it there, now and when they are built again;
         nothing that is answered changes. Without one, the last history counts.
         """
-        with self._lock:
-            if history is not None:
-                self._state.history = batches.sample(self, history)
-            self._rebuild(self._state)
-
-    # Questions that change nothing.
-
-    def top(
-        self,
-        event: Mapping[str, Any] | Event,
-        k: int = 10,
-        *,
-        scoring: Scoring | str = Scoring.SUM,
-    ) -> list[tuple[str, float]]:
-        """The k subscriptions for which *event* scores best, best first, equal ones by id.
-
-        *scoring* puts together what the attributes contribute: "sum", or "max", the largest alone.
-        """
-        _check_count("k", k)
-        wanted = Best(k, Scoring.named(scoring))
-        announce_compilation(self._kernels)
-        asked = self._asked(event)
+        cold.expect(self, () if history is None else history)
         with self._lock:
             state = self._state
-            arrival = Arrival(asked, self._time(), state.seq + 1)
-            best = match(state, encode_events([arrival], self.schema), wanted, self.threads)
-            assert isinstance(best, ScoredPairs)
-            ids = [state.subscribers.ids[row] for row in best.rows.tolist()]
-            return list(zip(ids, best.scores.tolist(), strict=True))
-
-    def explain(self, id: str, event: Mapping[str, Any] | Event) -> Explanation:
-        """Why the subscription *id* wants *event*, or why not: predicate by predicate."""
-        id, asked = id_of(id), self._asked(event)
-        with self._lock:
-            row = self._row(id)
-            text, here = self._state.texts[row], self._state.index.position(row)
-        tree = parse(text, schema=self.schema, limits=ANY_SIZE)
-        return explain(id, tree, asked, self.schema, here)
-
-    def redundant(self) -> list[Redundant]:
-        """The subscriptions that another one covers, each with one that covers it, by id.
-
-        Whatever matches the first of such a pair matches the second. Of equal ones the older stays.
-        """
-        from stentor.engine.redundant import redundant  # brings kernels that nothing else needs
-
-        announce_compilation("stentor.covering")
-        with self._lock:
-            return redundant(self._state, self.schema, self._standing_rows())
-
-    def safe_region(self, id: str) -> SafeRegion:
-        """How far the subscriber *id* may go before its answer can change but by expiry."""
-        id = id_of(id)
-        with self._lock:
-            announce_compilation(self._kernels)
-            return safe_region(self._state, id, self._row(id), self._time(), self.schema.plane)
-
-    def shrunk_by(
-        self, event: Mapping[str, Any] | Event, regions: Iterable[SafeRegion]
-    ) -> list[SafeRegion]:
-        """Those of *regions* that a new live *event* shrinks, as they are then: whom to tell.
-
-        Left out are regions of subscribers that have gone or moved since.
-
-        Cost: O(regions).
-        """
-        arrival = Arrival(self._asked(event))
-        with self._lock:
-            encoded = encode_events([arrival], self.schema)
-            return shrunk(self._state, encoded, regions, self._time())
-
-    def get(self, id: str) -> dict[str, Any]:
-        """The subscription *id* in its JSON form: id, expression, at, until."""
-        id = id_of(id)
-        with self._lock:
-            row = self._row(id)
-            text, at = self._state.texts[row], self._state.index.position(row)
-            until = self._until(row)
-        tree = parse(text, schema=self.schema, limits=ANY_SIZE)
-        return subscription_to_dict(Subscription(id, tree, at, None if until == NEVER else until))
-
-    def __contains__(self, id: object) -> bool:
-        try:
-            known = id_of(id)
-        except RecordError:
-            return False
-        with self._lock:
-            row = self._state.subscribers.row(known)
-            return row != NO_ROW and self._until(row) > self._time()
-
-    def __bool__(self) -> bool:
-        return True  # an engine without subscriptions is still an engine
-
-    def __len__(self) -> int:
-        """How many subscriptions stand and are not over."""
-        with self._lock:
-            return len(self._standing_rows())
-
-    def __iter__(self) -> Iterator[str]:
-        """The ids of all subscriptions that stand and are not over, sorted."""
-        with self._lock:
-            ids: list[str] = self._state.subscribers.ids.take(self._standing_rows()).to_pylist()
-        return iter(sorted(ids))
-
-    def stats(self) -> dict[str, Any]:
-        """Counts and sizes: what stands, in which structure, in how many bytes."""
-        with self._lock:
-            return {
-                **self._state.index.stats(),
-                "attributes": len(self.schema),
-                "records": self._state.seq,
-            }
+            if history is not None:
+                state.history = self._batches.sample(history)
+            self._rebuild(state)
 
     # Keeping it.
 
     def save(self, path: str | Path) -> None:
         """Write everything into the folder *path*, at once or not at all."""
         with self._lock:
-            folder.save(self, Path(path))
+            folder.save(self, folder.read_path(path))
 
     @classmethod
-    def open(cls, path: str | Path, *, verify: bool = False, **settings: Any) -> Engine:
+    def open(cls, path: str | Path, *, verify: bool | None = None, **settings: Any) -> Engine:
         """The engine that `save` wrote: memory-mapped, changes go to a layer on top of it.
 
-        With *verify*, every byte is read and compared with the sums that were written.
+        With *verify* nothing in the folder is trusted: every byte is compared with the sums that
+        were written, and the index is built anew. So it is without, where the folder is small
+        (64 MB); of a large one the columns are checked, and the index is taken as it is. With
+        `verify=False` everything is: only sizes are compared.
         """
-        return folder.open_engine(cls, Path(path), verify, settings)
-
-    def __repr__(self) -> str:
-        index = self._state.index
-        live = index.live.live_count
-        return f"<Engine: {len(self):,} subscriptions, {live:,} live events, {index.name}>"
-
-    def _repr_html_(self) -> str:
-        shown = {name: str(value) for name, value in self.stats().items()}
-        return html_table("Engine", pa.Table.from_pylist([shown]))
+        if verify is not None and not isinstance(verify, bool):
+            raise SettingsError(f"verify is True, False or None, got {describe(verify)}")
+        return folder.open_engine(cls, folder.read_path(path), verify, settings)
 
     # Inside.
 
+    @property
+    def _state(self) -> State:
+        """The state; where a change was cut off, as it was before it."""
+        if self._raw_state.journal is not None:
+            self._raw_state = self._raw_state.recovered(self._index_class)
+        return self._raw_state
+
+    @_state.setter
+    def _state(self, state: State) -> None:
+        self._raw_state = state
+
     def _report(
-        self, batch: Batch, arriving: Arriving | EventColumns, top: Best | None = None
+        self,
+        batch: RecordBatch,
+        arriving: EncodedRecords | NewEvents | NewSubscriptions,
+        top: TopK | None = None,
     ) -> Report:
         """Let *arriving* happen and report it; tidy up where much is gone."""
         announce_compilation(self._kernels)
         with self._lock:
-            state = self._state
-            if isinstance(arriving, EventColumns):
-                outcome = run_events(state, arriving, top=top, threads=self.threads)
-            else:
-                outcome = run(state, arriving, top=top, threads=self.threads)
-            report = Report(batch, outcome, state.subscribers.ids)
-            if state.is_crowded():
-                self._rebuild(state)
+            state, result = self._state, None
+            if isinstance(arriving, NewEvents):
+                result = apply_events(state, arriving.columns, self._clock, top, self.threads)
+            elif isinstance(arriving, NewSubscriptions):
+                result = apply_new(state, *arriving, self._clock)
+            if result is None:
+                step = arriving if isinstance(arriving, EncodedRecords) else arriving.arriving()
+                result = apply(state, step, self._clock, top=top, threads=self.threads)
+            report = Report(batch, result, state.subscribers.ids)
+            self._tidy(state)
         return report
 
+    def _tidy(self, state: State) -> None:
+        """Give memory back, where much is gone."""
+        if state.is_crowded():
+            self._rebuild(state)
+        else:
+            state.forget_dropped()
+
     def _rebuild(self, state: State) -> None:
-        """Go on with *state* in a fresh index; 'auto' is chosen anew for what stands."""
+        """Go on with *state* in a fresh index; 'auto' is chosen anew for what is in it."""
         if self._index == AUTO:
-            columns = state.index.columns_of(state.index.standing_rows())
+            columns = state.index.columns_of(state.index.current_rows())
             self._index_class = index_class(AUTO, columns)
         self._state = state.rebuilt(self._index_class)
 
-    def _one(self, record: Record) -> Any:
+    def _forget_unused(self) -> None:
+        """Where the schema has learned much, let it forget what nothing has any more."""
+        if self.schema.is_crowded and not self.schema.is_shared:
+            forget_unused(self.schema, self._state)
+            self._batches.forget_shapes()
+
+    @contextmanager
+    def _one(self) -> Iterator[EventBuffer]:
+        """Memory for one event, kept between calls; a signal handler that comes in has its own."""
+        announce_compilation(self._kernels)
+        one, self._buffer = self._buffer, None
+        if one is None:
+            one = EventBuffer()
+        one.clear()
+        try:
+            yield one
+        finally:
+            self._buffer = one
+
+    def _one_record(self, record: Record) -> Report:
         with self._lock:
-            prepared = Prepared(self.schema, self.limits, self._now)
-            prepared.add(record)
-            return self._answer(prepared)
+            return self._report(*self._batches.record(record))
 
-    def _answer(self, prepared: Prepared) -> Any:
-        """The answer to the one record that was prepared; where it is an error, raised."""
-        answer = self._report(prepared.batch(), prepared.arriving())[0]
-        if isinstance(answer, StentorError):
-            raise answer
-        return answer
-
-    def _published(self, event: Mapping[str, Any] | Event, schema: Schema) -> Publish:
-        """*event* in any of its forms; *schema* learns from it, if it does."""
-        if isinstance(event, Event):
-            learn_event(event, schema)
-            return Publish(event)
-        settings = ReadSettings(default_op="publish", limits=self.limits)
-        record = record_from_object(event, schema, settings)
-        if not isinstance(record, Publish):
-            raise RecordError("this is no event; `step` takes records of all kinds", field="op")
-        return record
-
-    def _asked(self, event: Mapping[str, Any] | Event) -> Event:
-        """The event of a question, which needs no id and teaches the schema nothing."""
-        if isinstance(event, Mapping) and "id" not in event:
-            event = {"id": "this event", **event}
-        return self._published(event, self.schema.unteachable()).event
-
-    def _now(self) -> int | None:
-        """The clock's time in microseconds; None where there is no clock."""
-        return None if self._clock is None else round(self._clock() * 1_000_000)
-
-    def _time(self) -> int:
-        """The logical time at which a question is answered."""
-        now = self._now()
-        return self._state.time if now is None else max(self._state.time, now)
-
-    def _standing_rows(self) -> Int64:
-        index = self._state.index
-        rows = index.standing_rows()
-        return rows[index.until(rows) > self._time()]
-
-    def _until(self, row: int) -> int:
-        return int(self._state.index.until(np.array([row], np.int64))[0])
-
-    def _row(self, id: str) -> int:
-        row = self._state.subscribers.row(id)
-        if row == NO_ROW or id not in self:
-            raise UnknownIdError(f"no subscription has the id {id!r}", id=id)
-        return row
+    def _hold(self, one: EventBuffer, said: int | None) -> WantedBy:
+        """Publish an event that stays live."""
+        one.encode(BEGINNING, 0)
+        step = PlannedRecord(Operation.PUBLISH, one.ids[0], said, 0, one.until[0])
+        batch = RecordBatch(1, [step.id], np.zeros(1, np.int64), {})
+        report = self._report(batch, EncodedRecords([step], events=one.copy()))
+        wanted_by = WantedBy(_raised(report))
+        wanted_by.shrunk = [region for _, region in report.shrunk]
+        return wanted_by
 
 
-def _best(top: int | None, scoring: Scoring | str) -> Best | None:
-    """What the user asked for, checked; None where all matches are wanted."""
-    how = Scoring.named(scoring)
-    if top is None:
-        return None
-    _check_count("top", top)
-    return Best(top, how)
+def step_checked(engine: Engine, records: Sequence[Record]) -> Report:
+    """`step` for brokers: their records are checked, and their keys longer than ids may be."""
+    with engine._lock:
+        return engine._report(*engine._batches.records(records, is_checked=True))
 
 
-def _check_count(name: str, count: Any) -> None:
-    if not isinstance(count, int) or count < 1:
-        raise SettingsError(f"{name} is {count!r}; expected a whole number of at least 1")
+def _raised(report: Report) -> Any:
+    """The answer to the one record of *report*; where it is an error, raised."""
+    if isinstance(report[0], StentorError):
+        raise report[0]
+    return report[0]

@@ -10,7 +10,7 @@ from stentor.language.evaluate import (
     alternative_truth,
     alternatives,
 )
-from stentor.language.negation import Literal, Positive, push_inward
+from stentor.language.negation import Literal, Positive, to_negation_normal_form
 from stentor.language.printer import to_text
 from stentor.language.simplify import simplify
 from stentor.model import (
@@ -26,7 +26,8 @@ from stentor.model import (
     Value,
     Weighted,
 )
-from stentor.model.time import format_timestamp
+from stentor.model.event import RECORD_FIELDS
+from stentor.model.values.time import format_timestamp
 
 _MARKS = {True: "✓", False: "✗", None: "?"}
 #: More alternatives than a person reads; those that got furthest are shown.
@@ -99,7 +100,7 @@ def explain(
 ) -> Explanation:
     """Why *expression*, the subscription *id* of somebody at *here*, wants *event* or not."""
     found = []
-    positive = push_inward(expression)
+    positive = to_negation_normal_form(expression)
     for alternative in alternatives(positive):
         truth = alternative_truth(alternative, event, here, schema.plane)
         score = alternative_score(alternative, event) if truth else 0.0
@@ -136,8 +137,18 @@ def _finding(literal: Literal, event: Event, here: Point | None, schema: Schema)
     return Finding(
         to_text(Not(leaf) if literal.negated else leaf),
         truth,
-        f"{attribute} is missing" if value is None else f"{attribute} = {show(value)}",
+        _missing(attribute) if value is None else f"{attribute} = {show(value)}",
     )
+
+
+def _missing(attribute: str) -> str:
+    """What is said of an attribute that the event does not have.
+
+    Engines of earlier versions, and folders that they saved, hold questions about fields.
+    """
+    if attribute in RECORD_FIELDS:
+        return f"{attribute} is a field of every record, not an attribute"
+    return f"{attribute} is missing"
 
 
 def show(value: Value) -> str:

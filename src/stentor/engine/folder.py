@@ -1,45 +1,141 @@
-"""An engine in a folder: saved at once or not at all, opened without copying (but live events).
-
-folder/
-  manifest.json    the engine's own: schema, order, time, structure
-  subscriptions/   what stands, as `standing.py` writes it,
-  index/           and the structure over it
-  events/          the live events' columns and ids
-"""
+"""An engine in a folder: saved as a whole, opened without copying."""
 
 from __future__ import annotations
 
+import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
-from stentor.encoding.columns import EventColumns, Int64, sealed
+from stentor.encoding.check import fault
+from stentor.encoding.columns import (
+    EventColumns,
+    Int64,
+    SubscriptionColumns,
+    read_only_columns,
+    subscription_count,
+)
 from stentor.encoding.ragged import take
-from stentor.engine.names import StringArrays, Strings
-from stentor.engine.standing import open_subscriptions, write_subscriptions
+from stentor.engine import cold
+from stentor.engine.ids import HashOrder, IdTable, StringArrays, StringStore
+from stentor.engine.state import State
+from stentor.engine.texts import ExpressionTexts
 from stentor.errors import FolderError, SettingsError
-from stentor.index.bundles import bundle_of, with_prefix
+from stentor.index.addresses import local_folder
 from stentor.index.catalog import structure_class, structure_of
-from stentor.index.storage import Meta, new_folder, read_arrays, write_arrays
+from stentor.index.contract import NOTHING_LEARNED, Learned
+from stentor.index.layered import layered
+from stentor.index.storage.arrays import (
+    Meta,
+    bundle_of,
+    inner_folder,
+    new_folder,
+    read_arrays,
+    refuse,
+    with_prefix,
+    write_arrays,
+)
+from stentor.index.storage.folders import current
+from stentor.index.structure import Structure
 from stentor.model import Schema
+from stentor.model.values.string import describe
+from stentor.model.values.time import BEGINNING, NEVER
 
 if TYPE_CHECKING:
     from stentor.engine.engine import Engine
 
+SUBSCRIPTIONS, INDEX = "subscriptions", "index"
 ENGINE, EVENTS = "engine", "events"
-
+#: A folder of at most so many bytes is not trusted at all: that takes a second at most.
+DOUBTED = 1 << 26
+#: About a thousand subscriptions: what is opened without waiting for kernels.
+_SMALL = 1 << 19
 #: How often a folder that is being saved is opened again.
 MOST_TRIES = 5
 
 
+class Trust(NamedTuple):
+    """What of a folder is looked at before it is used."""
+
+    sums: bool = False  # every byte is read and compared with what was written
+    ranges: bool = False  # offsets, codes and rows of the columns stay within their arrays
+    builds: bool = False  # the index is built anew from the columns, what was saved of it ignored
+
+
+def write_subscriptions(
+    folder: Path,
+    columns: SubscriptionColumns,
+    ids: StringArrays,
+    texts: StringArrays,
+    structure: type[Structure],
+    history: EventColumns | None = None,
+    learned: Learned = NOTHING_LEARNED,
+) -> None:
+    """Put subscriptions and a fresh *structure* over them into *folder*.
+
+    *history* and *learned* are for `Structure.build`.
+
+    The caller replaces the folder as a whole (`new_folder`).
+
+    Cost: building the structure, a sort of the ids' hashes.
+    """
+    write_arrays(
+        folder / SUBSCRIPTIONS,
+        {
+            **with_prefix("columns", columns),
+            **with_prefix("ids", ids),
+            **with_prefix("texts", texts),
+            **with_prefix("order", HashOrder.of(ids)),
+        },
+        kind=SUBSCRIPTIONS,
+        meta={"count": subscription_count(columns)},
+    )
+    structure.build(columns, history, learned).save(folder / INDEX)
+
+
+def open_subscriptions(
+    folder: Path, structure: type[Structure], trust: Trust, *, attributes: int = 0
+) -> State:
+    """A state over what `write_subscriptions` put into *folder*.
+
+    Nothing is read or copied yet, but for what *trust* says to check; *attributes* are those
+    of the schema. Changes go into a layer above.
+    """
+    inner = inner_folder(folder, SUBSCRIPTIONS)
+    arrays, _ = read_arrays(inner, kind=SUBSCRIPTIONS, verify=trust.sums)
+    columns = bundle_of(SubscriptionColumns, "columns", arrays)
+    ids, texts = (bundle_of(StringArrays, name, arrays) for name in ("ids", "texts"))
+    order = bundle_of(HashOrder, "order", arrays)
+    if trust.ranges:
+        refuse(inner, fault(columns, attributes))
+        for names in (ids, texts):
+            refuse(inner, names.fault(len(columns.until)))
+        refuse(inner, order.fault(len(columns.until)))
+    inner = inner_folder(folder, INDEX)
+    if trust.sums:
+        kinds = structure.name, structure.name.split()[0]  # a BE*-Tree does not say its settings
+        read_arrays(inner, kind=kinds, verify=True)
+    layers, columns = layered(structure), read_only_columns(columns)
+    if trust.builds:
+        index = layers.build(columns, learned=structure.learned_in(inner, columns))
+    else:
+        index = layers.open(inner, columns)
+    state = State(index, IdTable(ids, order))
+    state.texts = ExpressionTexts(texts)
+    state.watch_endings(columns.until)
+    return state
+
+
 def save(engine: Engine, path: Path) -> None:
-    """Write *engine* to *path*, merged: only what stands, in one fresh index."""
+    """Write *engine* to *path*, merged: only what is current, in one fresh index."""
     state = engine._state
-    state.expire()
-    rows = state.index.standing_rows()
-    live = state.index.live.standing_rows()
+    with state.change():
+        state.expire()
+    rows = state.index.current_rows()
+    live = state.index.live.current_rows()
     structure = structure_of(engine._index_class)
     with new_folder(path) as fresh:
         write_subscriptions(
@@ -48,6 +144,8 @@ def save(engine: Engine, path: Path) -> None:
             state.subscribers.ids.arrays(rows),
             state.texts.arrays(rows),
             structure,
+            state.history,
+            state.index.learned(rows),
         )
         write_arrays(
             fresh / EVENTS,
@@ -69,7 +167,7 @@ def save(engine: Engine, path: Path) -> None:
 
 
 def open_engine(
-    engine_class: type[Engine], path: Path, verify: bool, settings: dict[str, Any]
+    engine_class: type[Engine], path: Path, verify: bool | None, settings: dict[str, Any]
 ) -> Engine:
     """The engine in *path*; *settings* are those of `Engine`, but for schema and index.
 
@@ -78,29 +176,89 @@ def open_engine(
     """
     for fixed in {"schema", "index"} & settings.keys():
         raise SettingsError(f"an opened engine has the {fixed} that it was saved with")
+    engine_class(**settings)  # what is wrong with these is not the folder's fault
     for _ in range(MOST_TRIES):
-        _, meta = read_arrays(path, kind=ENGINE)
+        meta = _meta(path)
         try:
             engine = _opened(engine_class, path, meta, verify, settings)
         except FolderError:
-            if read_arrays(path, kind=ENGINE)[1]["save"] == meta["save"]:
+            if _meta(path)["save"] == meta["save"]:
                 raise
             continue
-        if read_arrays(path, kind=ENGINE)[1]["save"] == meta["save"]:
+        if _meta(path)["save"] == meta["save"]:
             return engine
     raise FolderError(f"{path} is saved again faster than it can be opened; try again later")
 
 
+class _EngineMeta(msgspec.Struct):
+    """What the manifest of an engine says, of which types; numbers fit into the columns'."""
+
+    schema: dict[str, Any]
+    index: str
+    seq: Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+    time: Annotated[int, msgspec.Meta(ge=BEGINNING, lt=NEVER)]
+    save: str
+
+
+def _meta(path: Path) -> Meta:
+    meta = read_arrays(path, kind=ENGINE)[1]
+    try:
+        msgspec.convert(meta, _EngineMeta)
+    except msgspec.ValidationError as error:
+        refuse(path, f"the manifest ({error})")
+    return meta
+
+
 def _opened(
-    engine_class: type[Engine], path: Path, meta: Meta, verify: bool, settings: dict[str, Any]
+    engine_class: type[Engine],
+    path: Path,
+    meta: Meta,
+    verify: bool | None,
+    settings: dict[str, Any],
 ) -> Engine:
-    schema = Schema.from_dict(meta["schema"])
-    engine = engine_class(meta["index"], schema=schema, **settings)
-    state = open_subscriptions(path, structure_class(meta["index"]), verify=verify)
-    state.seq, state.time = meta["seq"], meta["time"]
-    live, _ = read_arrays(path / EVENTS, kind=EVENTS, verify=verify)
-    event_ids = Strings(bundle_of(StringArrays, "ids", live))
-    every: Int64 = np.arange(len(event_ids), dtype=np.int64)
-    state.hold(sealed(bundle_of(EventColumns, "columns", live)), event_ids.take(every).to_pylist())
+    try:
+        schema = Schema.from_dict(meta["schema"])
+        structure = structure_class(meta["index"])
+        engine = engine_class(meta["index"], schema=schema, **settings)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise FolderError(f"{path} is damaged: its manifest cannot be right ({error})") from None
+    schema.is_shared = False
+    size = sum(file.lstat().st_size for file in current(path).rglob("*"))
+    trust = _trust(size, verify)
+    with cold.kernels(structure.name.split()[0], is_small=size <= _SMALL):
+        state = open_subscriptions(path, structure, trust, attributes=schema.code_count)
+        state.seq, state.time = meta["seq"], meta["time"]
+        _open_events(path, state, trust, schema)
     engine._state = state
     return engine
+
+
+def _open_events(path: Path, state: State, trust: Trust, schema: Schema) -> None:
+    inner = inner_folder(path, EVENTS)
+    live, _ = read_arrays(inner, kind=EVENTS, verify=trust.sums)
+    columns, ids = bundle_of(EventColumns, "columns", live), bundle_of(StringArrays, "ids", live)
+    if trust.ranges:
+        refuse(inner, fault(columns, schema.code_count))
+        refuse(inner, ids.fault(len(columns.until)))
+    event_ids = StringStore(ids)
+    every: Int64 = np.arange(len(event_ids), dtype=np.int64)
+    state.hold(read_only_columns(columns), event_ids.take(every).to_pylist())
+
+
+def _trust(size: int, verify: bool | None) -> Trust:
+    if verify is None:
+        return Trust(sums=size <= DOUBTED, ranges=True, builds=size <= DOUBTED)
+    return Trust(sums=verify, ranges=verify, builds=verify)
+
+
+def read_path(path: Any) -> Path:
+    """*path* as the path of a folder, checked."""
+    try:
+        given = local_folder(path, "path")
+        if b"\0" in os.fsencode(given):
+            raise FolderError(f"{describe(path)} names no folder: no path has a NUL in it")
+    except (TypeError, ValueError) as error:
+        raise SettingsError(
+            f"expected the path of a folder, got {describe(path)}: {error}"
+        ) from None
+    return given

@@ -1,7 +1,7 @@
 """What a table of mixed records amounts to: versions of subscriptions and the spans they hold for.
 
-Walking the records once in order settles times, ids and errors. After that everything can be done
-for the whole table at once, because a version knows the span of records in which it held.
+One pass over the records in order decides times, ids and errors. After that everything can be
+done for the whole table at once, because a version knows the span of records in which it held.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from stentor.engine.clock import Clock
 from stentor.errors import AlreadyOverError, DuplicateEventError, StentorError, UnknownIdError
 from stentor.model import Point
-from stentor.model.time import NEVER, format_timestamp
+from stentor.model.values.time import NEVER, format_timestamp
 
-#: Where a version that already stood in the index has no column of this step.
-STANDING = -1
+#: The column of a version that is in the index already: none of this step.
+IN_INDEX = -1
+#: Where times have been looked at already.
+ANY_TIME = Clock(None, most_ahead=None)
 
 
 class Operation(IntEnum):
@@ -28,17 +31,17 @@ class Operation(IntEnum):
     MOVE = 3
 
 
-class Step(NamedTuple):
+class PlannedRecord(NamedTuple):
     """One record, reduced to what the order of things depends on.
 
-    `place` is the row of the event or of the new subscription among the step's columns. `seq` is
-    its place in the order; where there is none, the one after the record before.
+    `column` is the position of the event or of the new subscription among the step's columns. `seq`
+    is its number in the order; where there is none, the one after the record before.
     """
 
     operation: Operation
     id: str
     time: int | None
-    place: int = 0
+    column: int = 0
     until: int = NEVER
     at: Point | None = None
     seq: int | None = None
@@ -49,9 +52,9 @@ class Version:
     """A subscription as it held from one record to another."""
 
     id: str
-    root: Version | None  # what a move started from: a new or a standing version
-    column: int  # its place among the step's columns, or STANDING
-    row: int  # its row in the index, where it is STANDING
+    root: Version | None  # what a move started from: a new version or one in the index
+    column: int  # its position among the step's columns, or IN_INDEX
+    row: int  # its row in the index, where its column is IN_INDEX
     until: int
     at: Point | None = None  # where a move put it
     since: int = 0
@@ -70,7 +73,7 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Plan:
-    """The outcome of the walk."""
+    """What `plan_records` decides."""
 
     seqs: list[int] = field(default_factory=list)  # of every record
     times: list[int] = field(default_factory=list)  # logical time at every record
@@ -81,42 +84,96 @@ class Plan:
     published: list[int] = field(default_factory=list)  # records whose events are to be matched
 
 
-class Before(NamedTuple):
-    """What the walk asks about the state that the step finds."""
+class StateView(NamedTuple):
+    """What planning needs to know of the state that the step finds."""
 
     subscription: Callable[[str], Version | None]
     event_until: Callable[[str], int | None]
 
 
-def walk(steps: list[Step], new: int, seq: int, time: int, found: Before) -> Plan:
-    """Settle *steps* in order, of which *new* bring a subscription, after record *seq*.
+class Now(Protocol):
+    """What a record that comes by itself meets."""
+
+    seq: int
+    time: int
+
+    def event_until(self, id: str) -> int | None:
+        """Until when the event *id* is live; None where it is not kept."""
+
+
+class Admitted(NamedTuple):
+    """Where a record comes in the order, and when; and why it may not, if so."""
+
+    seq: int
+    time: int
+    error: StentorError | None = None
+
+
+def admit_event(id: str, until: int, said: int | None, found: Now, clock: Clock) -> Admitted:
+    """When an event comes by itself that *said* its time; a refused one has a seq, too."""
+    came = _come(id, until, said, found.seq + 1, found.time, clock, "event")
+    live_until = found.event_until(id)
+    if came.error is None and live_until is not None and live_until > came.time:
+        return came._replace(error=_is_live(id, live_until))
+    return came
+
+
+def admit_change(id: str, until: int, said: int | None, found: Now, clock: Clock) -> Admitted:
+    """The same for a change of a subscription."""
+    return _come(id, until, said, found.seq + 1, found.time, clock, "subscription")
+
+
+def _come(
+    id: str, until: int, said: int | None, seq: int, time: int, clock: Clock, what: str
+) -> Admitted:
+    """When a record comes that *said* its time, where it is *time* already."""
+    if said is not None:
+        if not clock.allows(said, time):
+            return Admitted(seq, time, clock.refusal(id, said, time))
+        time = max(time, said)
+    return Admitted(seq, time, _over_error(what, id, until, time) if until <= time else None)
+
+
+def plan_records(
+    steps: list[PlannedRecord],
+    new: int,
+    seq: int,
+    time: int,
+    found: StateView,
+    clock: Clock = ANY_TIME,
+) -> Plan:
+    """Plan *steps* in order, of which *new* bring a subscription, after record *seq*.
+
+    One whose time is further ahead than the *clock* allows is refused, and time stays as it is.
 
     Cost: O(steps), nothing is matched or encoded.
     """
     plan = Plan()
-    held: dict[str, int] = {}
+    live: dict[str, int] = {}
     moved = new  # columns of moved versions follow those of new ones
     for record, step in enumerate(steps):
         seq = seq + 1 if step.seq is None else step.seq
-        time = time if step.time is None else max(time, step.time)
+        is_event = step.operation is Operation.PUBLISH
+        what = "event" if is_event else "subscription"
+        _, time, error = _come(step.id, step.until, step.time, seq, time, clock, what)
         plan.seqs.append(seq)
         plan.times.append(time)
         try:
-            if step.until <= time:
-                raise _over(step, time)
-            if step.operation is Operation.PUBLISH:
-                _admit_event(step, time, held, found)
+            if error is not None:
+                raise error
+            if is_event:
+                _admit_event(step, time, live, found)
                 plan.published.append(record)
                 continue
             before = _holding(plan, found, step.id, time)
             after: Version | None = None
             if step.operation is Operation.SUBSCRIBE:
-                after = Version(step.id, None, step.place, STANDING, step.until)
+                after = Version(step.id, None, step.column, IN_INDEX, step.until)
             elif before is None:
                 raise UnknownIdError(f"no subscription has the id {step.id!r}", id=step.id)
             elif step.operation is Operation.MOVE:
                 root = before.root or before
-                after = Version(step.id, root, moved, STANDING, before.until, step.at)
+                after = Version(step.id, root, moved, IN_INDEX, before.until, step.at)
                 moved += 1
         except StentorError as error:
             plan.errors[record] = error
@@ -131,30 +188,33 @@ def walk(steps: list[Step], new: int, seq: int, time: int, found: Before) -> Pla
     return plan
 
 
-def _holding(plan: Plan, found: Before, id: str, time: int) -> Version | None:
+def _holding(plan: Plan, found: StateView, id: str, time: int) -> Version | None:
     """The version of *id* that holds now; one that is over does not."""
     version = plan.touched[id] if id in plan.touched else found.subscription(id)
     return version if version is not None and version.until > time else None
 
 
-def _admit_event(step: Step, time: int, held: dict[str, int], found: Before) -> None:
-    until = held.get(step.id)
+def _admit_event(step: PlannedRecord, time: int, live: dict[str, int], found: StateView) -> None:
+    until = live.get(step.id)
     if until is None:
         until = found.event_until(step.id)
     if until is not None and until > time:
-        raise DuplicateEventError(
-            f"the event {step.id!r} is live until {format_timestamp(until)}; publish a change "
-            "under another id",
-            field="id",
-        )
+        raise _is_live(step.id, until)
     if step.until != NEVER:
-        held[step.id] = step.until
+        live[step.id] = step.until
 
 
-def _over(step: Step, time: int) -> AlreadyOverError:
-    what = "event" if step.operation is Operation.PUBLISH else "subscription"
+def _is_live(id: str, until: int) -> DuplicateEventError:
+    return DuplicateEventError(
+        f"the event {id!r} is live until {format_timestamp(until)}; publish a change "
+        "under another id",
+        field="id",
+    )
+
+
+def _over_error(what: str, id: str, until: int, time: int) -> AlreadyOverError:
     return AlreadyOverError(
-        f"the {what} {step.id!r} was over at {format_timestamp(step.until)}, "
+        f"the {what} {id!r} was over at {format_timestamp(until)}, "
         f"and it is {format_timestamp(time)} now",
         field="until",
     )

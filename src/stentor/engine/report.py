@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.encoding.columns import Int64, ScoredPairs
-from stentor.engine.core import Outcome
-from stentor.engine.names import Strings
+from stentor.engine.apply import StepResult, Unchanged
+from stentor.engine.ids import StringStore
+from stentor.engine.safe_region import SafeRegion
 from stentor.errors import StentorError
 from stentor.model import Changes
 
@@ -22,7 +23,7 @@ Answer = list[str] | Changes | StentorError
 _SHOWN_ROWS = 20
 
 
-class Batch(NamedTuple):
+class RecordBatch(NamedTuple):
     """The records of a batch: how many came, and those that could be read, one step each."""
 
     size: int
@@ -31,35 +32,44 @@ class Batch(NamedTuple):
     errors: dict[int, StentorError]  # of the others, by record
 
 
+class WantedBy(list[str]):
+    """The ids of those who want an event; `shrunk` are the safe regions that it made smaller."""
+
+    shrunk: list[SafeRegion]
+
+
 class Report(Sequence[Answer]):
     """The answers to a batch of records.
 
     `report[i]` is the answer to the i-th: for an event the ids of those who want it, sorted (the
-    k best, best first, where only these were asked for); for a change of a subscription `Changes`;
-    for a bad record its error. `matches`, `changes` and `rejected` are the same as Arrow tables.
+    k best, best first, where only these were wanted); for a change of a subscription `Changes`;
+    for a bad record its error. `matches`, `changes` and `rejected` are the same as Arrow tables;
+    `shrunk` lists the safe regions that became smaller.
     """
 
-    def __init__(self, batch: Batch, outcome: Outcome, subscribers: Strings) -> None:
+    def __init__(self, batch: RecordBatch, result: StepResult, subscribers: StringStore) -> None:
         self._batch = batch
-        self._outcome = outcome
+        self._result = result
         self._names = subscribers
         self._errors = {
             **batch.errors,
-            **{int(batch.positions[step]): error for step, error in outcome.errors.items()},
-        }
-        self._changes = {
-            int(batch.positions[step]): (step, changes) for step, changes in outcome.changes.items()
+            **{int(batch.positions[step]): error for step, error in result.errors.items()},
         }
 
     @property
+    def shrunk(self) -> list[tuple[int, SafeRegion]]:
+        """Safe regions that became smaller, each with the record of the event: whom to notify."""
+        return [(int(self._batch.positions[step]), one) for step, one in self._result.shrunk]
+
+    @property
     def never(self) -> list[int]:
-        """The records whose subscriptions ask for a contradiction: no event can match them."""
-        return [int(self._batch.positions[step]) for step in self._outcome.never]
+        """The records whose subscriptions want a contradiction: no event can match them."""
+        return [int(self._batch.positions[step]) for step in self._result.never]
 
     @cached_property
     def _published(self) -> Int64:
         """The records whose events were matched, ascending."""
-        return self._batch.positions[np.asarray(self._outcome.published, np.int64)]
+        return self._batch.positions[np.asarray(self._result.published, np.int64)]
 
     def __len__(self) -> int:
         return self._batch.size
@@ -74,30 +84,31 @@ class Report(Sequence[Answer]):
         record = range(len(self))[record]
         if record in self._errors:
             return self._errors[record]
-        if record in self._changes:
-            return self._changes[record][1]
+        step = int(np.searchsorted(self._batch.positions, record))
+        if step in self._result.changes:
+            return self._result.changes[step]
         return self._wanted_by(int(np.searchsorted(self._published, record)))
 
     def __iter__(self) -> Iterator[Answer]:
         return (self[record] for record in range(len(self)))
 
-    def _wanted_by(self, place: int) -> list[str]:
-        pairs = self._outcome.pairs
-        start, stop = int(pairs.starts[place]), int(pairs.starts[place + 1])
+    def _wanted_by(self, position: int) -> list[str]:
+        pairs = self._result.pairs
+        start, stop = int(pairs.starts[position]), int(pairs.starts[position + 1])
         ids = [self._names[row] for row in pairs.rows[start:stop].tolist()]
         return ids if isinstance(pairs, ScoredPairs) else sorted(ids)
 
     @cached_property
     def matches(self) -> Any:
-        """One row per delivery: record, event, subscription, and the score where it was asked."""
-        pairs = self._outcome.pairs
-        place = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
+        """One row per delivery: record, event, subscription, and the score if there is one."""
+        pairs = self._result.pairs
+        position = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
         ids = self._batch.ids
         ids = pa.array(ids, pa.large_string()) if isinstance(ids, list) else ids
-        events = ids.take(pa.array(self._outcome.published, pa.int64()))
+        events = ids.take(pa.array(self._result.published, pa.int64()))
         columns = {
-            "record": pa.array(self._published[place]),
-            "event": events.take(pa.array(place)),
+            "record": pa.array(self._published[position]),
+            "event": events.take(pa.array(position)),
             "subscription": self._names.take(pairs.rows),
         }
         if isinstance(pairs, ScoredPairs):
@@ -107,9 +118,10 @@ class Report(Sequence[Answer]):
     @cached_property
     def changes(self) -> Any:
         """One row per event that an answer gained or lost: record, subscription, event, change."""
+        known = self._result.changes
         rows = [
-            (record, str(self._batch.ids[step]), event, change)
-            for record, (step, changes) in sorted(self._changes.items())
+            (int(self._batch.positions[step]), str(self._batch.ids[step]), event, change)
+            for step, changes in ([] if isinstance(known, Unchanged) else sorted(known.items()))
             for change, events in (("added", changes.added), ("removed", changes.removed))
             for event in events
         ]
@@ -123,7 +135,7 @@ class Report(Sequence[Answer]):
 
     def __repr__(self) -> str:
         return (
-            f"<{len(self):,} records: {len(self._outcome.pairs.rows):,} matches, "
+            f"<{len(self):,} records: {len(self._result.pairs.rows):,} matches, "
             f"{self.changes.num_rows:,} changes, {len(self._errors):,} rejected"
             + (f", {len(self.never):,} can never match>" if self.never else ">")
         )

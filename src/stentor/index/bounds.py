@@ -1,4 +1,4 @@
-"""What predicates bound: values, and the two coordinates of places."""
+"""What predicates bound: values, and the two coordinates of locations."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stentor._jit import kernel_inline
-from stentor.encoding.columns import (
-    BOX,
-    KIND_MASK,
+from stentor.encoding.columns import Float64, Int32, Int64, SubscriptionColumns
+from stentor.encoding.kinds import (
     NEGATED,
-    Float64,
-    Int32,
-    Int64,
-    SubscriptionColumns,
+    REGIONS,
+    are_among,
+    is_negated,
+    is_region,
 )
 
-# What a bound is about: a value, or a place's coordinate.
+# What a bound is about: a value, or a coordinate of a location.
 VALUE, X, Y = 0, 1, 2
 AXIS_NAMES: Final = {VALUE: "value", X: "x", Y: "y"}
 #: The share of ends at either side that may lie outside the domain: far ones would stretch it.
@@ -36,16 +35,17 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(columns: SubscriptionColumns, predicates: Int64) -> Iterator[Bounds]:
-    """The bounds of *predicates* that are not negated: of values, then of places by x and by y."""
+    """The bounds of *predicates* that are not negated: of values, then of regions by x and y."""
     kind = columns.kind[predicates]
-    predicates, kind = predicates[kind < NEGATED], kind[kind < NEGATED]
-    is_place = (kind & KIND_MASK) >= BOX
-    values, places = predicates[~is_place], predicates[is_place]
+    is_plain = kind & NEGATED == 0
+    predicates, kind = predicates[is_plain], kind[is_plain]
+    of_regions = are_among(kind, REGIONS)
+    values, positions = predicates[~of_regions], predicates[of_regions]
     attribute = columns.attribute
     yield Bounds(attribute[values], VALUE, columns.low[values], columns.high[values])
-    first = columns.operand_start[places]
+    first = columns.operand_start[positions]
     for axis, pair in ((X, first), (Y, first + 1)):
-        yield Bounds(attribute[places], axis, columns.pair_low[pair], columns.pair_high[pair])
+        yield Bounds(attribute[positions], axis, columns.pair_low[pair], columns.pair_high[pair])
 
 
 def bounded_attributes(columns: SubscriptionColumns, predicates: Int64) -> Iterator[Bounds]:
@@ -69,16 +69,18 @@ def domain_of(ends: Float64) -> tuple[float, float]:
 def predicate_bounds(
     columns: SubscriptionColumns, predicate: int, axis: int
 ) -> tuple[float, float]:
-    """Between what an event's value must be along *axis* for *predicate* to hold."""
+    """The bounds of an event's value along *axis* for *predicate* to hold."""
     kind = columns.kind[predicate]
-    if kind >= BOX:
-        if kind >= NEGATED or axis == VALUE:
+    if is_negated(kind):
+        return -math.inf, math.inf
+    if is_region(kind):
+        if axis == VALUE:
             return -math.inf, math.inf
         pair = columns.operand_start[predicate] + (axis == Y)
         low, high = columns.pair_low[pair], columns.pair_high[pair]
         if low <= high:
             return low, high
-        return -math.inf, math.inf  # across 180°, or around nobody knows where
+        return -math.inf, math.inf  # across 180°, or around an unknown location
     low, high = columns.low[predicate], columns.high[predicate]
     if axis == X:  # of a range the low end: it must not exceed the bounds
         low = -math.inf

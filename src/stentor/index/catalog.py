@@ -1,31 +1,28 @@
-"""Index classes by name; a structure is imported when it is first asked for."""
+"""Index classes by name; settings are words of the name: `ap_tree fanout=500 layered`.
+
+A structure is imported when it is first named. `auto` chooses by the subscriptions.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
-from typing import cast
+from dataclasses import MISSING, Field, fields, replace
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from stentor.encoding.columns import (
-    BOX,
-    NEGATED,
-    ONE_OF,
-    SPAN,
-    SPANS,
-    TERMS,
-    SubscriptionColumns,
-    empty,
-)
+from stentor.encoding.columns import SubscriptionColumns, empty
+from stentor.encoding.kinds import KEYWORDS, MEMBERSHIP, NEGATED, NUMBERS, REGIONS, are_among
 from stentor.errors import SettingsError
 from stentor.index.contract import Index
 from stentor.index.layered import Layered, layered
 from stentor.index.structure import Structure
-from stentor.index.variants import variant
 
-#: Where each structure's class stands.
+_TRUE, _FALSE = "yes", "no"
+#: The module and the class of each structure.
 _STRUCTURES = {
     "scan": ("stentor.index.scan", "Scan"),
     "mo_tree": ("stentor.index.mo_tree", "MoTree"),
@@ -33,17 +30,15 @@ _STRUCTURES = {
     "be_star_tree": ("stentor.index.be_star_tree", "BEStarTree"),
     "mics": ("stentor.index.mics", "Mics"),
 }
-
 #: What turns the name of a structure into that of its layered form.
 _LAYERED = " layered"
-
 AUTO = "auto"
 #: Alternatives from which an index other than the scan pays, and the share of them that decides.
 _MANY, _VERY_MANY, _MOST = 20_000, 100_000, 0.5
 
 
 def names() -> list[str]:
-    """Every index there is, with its own settings: each structure in place, and layered.
+    """Every index there is, with its own settings: each structure, plain and layered.
 
     >>> names()[:2]
     ['scan', 'scan layered']
@@ -51,12 +46,19 @@ def names() -> list[str]:
     return [name + form for name in _STRUCTURES for form in ("", _LAYERED)]
 
 
+def structures() -> dict[str, str]:
+    """Every structure there is, and the package that holds it."""
+    return {name: package for name, (package, _) in _STRUCTURES.items()}
+
+
 def index_class(name: str, columns: SubscriptionColumns | None = None) -> type[Index]:
     """The class called *name*; for 'auto' what `choose` says of *columns*, where they are known.
 
-    Words after the name of a structure are its settings (`variants.py`); the last may say that it
-    is layered.
+    Words after the name of a structure are its settings (`with_settings`); the last may be
+    `layered`.
     """
+    if not isinstance(name, str):
+        raise SettingsError(f"an index is a name like 'scan', got {type(name).__name__}")
     words = name.split()
     if words == [AUTO]:
         words = choose(empty(SubscriptionColumns) if columns is None else columns).split()
@@ -66,7 +68,7 @@ def index_class(name: str, columns: SubscriptionColumns | None = None) -> type[I
 
 
 def structure_class(name: str) -> type[Structure]:
-    """The class of the structure that *name* says, with its settings."""
+    """The class of the structure called *name*, with its settings."""
     base, *settings = name.split() or [""]
     if base not in _STRUCTURES:
         known = [AUTO, *names()]
@@ -75,12 +77,19 @@ def structure_class(name: str) -> type[Structure]:
         raise SettingsError(f"no index {name!r}; {hint}there are {', '.join(known)}")
     module, class_name = _STRUCTURES[base]
     structure = getattr(importlib.import_module(module), class_name)
-    return variant(structure, tuple(settings))
+    return with_settings(structure, tuple(settings))
 
 
 def structure_of(index: type[Index]) -> type[Structure]:
     """The structure that *index* is, or that it is a layered form of."""
     return index.structure if issubclass(index, Layered) else cast("type[Structure]", index)
+
+
+class Choice(NamedTuple):
+    """The name of the index that `auto` comes to, and the reason."""
+
+    name: str
+    reason: str
 
 
 def choose(columns: SubscriptionColumns) -> str:
@@ -89,17 +98,30 @@ def choose(columns: SubscriptionColumns) -> str:
     >>> choose(empty(SubscriptionColumns))
     'scan'
     """
+    return choice(columns).name
+
+
+def choice(columns: SubscriptionColumns) -> Choice:
+    """What `choose` says of *columns*, and why.
+
+    >>> choice(empty(SubscriptionColumns)).reason
+    '0 alternatives are fewer than 20,000'
+    """
     alternatives = len(columns.predicate_start) - 1
     if alternatives < _MANY:
-        return "scan"
+        return Choice("scan", f"{alternatives:,} alternatives are fewer than {_MANY:,}")
     kind = columns.kind
-    of_words = _share(columns, np.isin(kind, (TERMS, ONE_OF)), 1)
+    of_words = _share(columns, np.isin(kind, (KEYWORDS, MEMBERSHIP)), 1)
+    words = f"{of_words:.0%} of {alternatives:,} alternatives ask for words or whole strings"
     if of_words >= _MOST:
-        return "ap_tree"
-    is_region = (kind >= BOX) & (kind < NEGATED)
-    places = _share(columns, is_region, 1)
-    bounds = _share(columns, is_region | (kind == SPAN) | (kind == SPANS), 3)
-    return "mo_tree" if alternatives >= _VERY_MANY and min(places, bounds) >= _MOST else "scan"
+        return Choice("ap_tree", words)
+    is_region = are_among(kind, REGIONS) & (kind & NEGATED == 0)
+    regions = _share(columns, is_region, 1)
+    bounds = _share(columns, is_region | are_among(kind, NUMBERS), 3)
+    bounded = f"{min(regions, bounds):.0%} have a place and three bounded attributes"
+    if alternatives >= _VERY_MANY and min(regions, bounds) >= _MOST:
+        return Choice("mo_tree", f"of {alternatives:,} alternatives {bounded}")
+    return Choice("scan", f"only {words}, and {bounded}")
 
 
 def _share(columns: SubscriptionColumns, chosen: npt.NDArray[np.bool_], least: int) -> float:
@@ -107,3 +129,91 @@ def _share(columns: SubscriptionColumns, chosen: npt.NDArray[np.bool_], least: i
     before = np.concatenate([[0], np.cumsum(chosen)])
     counts = before[columns.predicate_start[1:]] - before[columns.predicate_start[:-1]]
     return float(np.mean(counts >= least))
+
+
+class StructureSettings(Protocol):
+    """The settings of a structure: a frozen dataclass of numbers, words and yes or no."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+@cache
+def with_settings(structure: type[Structure], words: tuple[str, ...]) -> type[Structure]:
+    """The class of *structure* with the settings that *words* name: a preset, or `field=value`.
+
+    Its name has the words in one order, and leaves out what is as in the preset.
+    """
+    if not words:
+        return structure
+    settings, shown = _settings_of(structure, words)
+    own = {
+        "name": " ".join([structure.name, *shown]),
+        "settings": settings,
+        "__module__": structure.__module__,
+    }
+    return type(structure.__name__, (structure,), own)
+
+
+def _settings_of(
+    structure: type[Structure], words: tuple[str, ...]
+) -> tuple[StructureSettings, list[str]]:
+    """What *words* set, and the words that are needed to say so."""
+    presets = structure.presets
+    named = [word for word in words if "=" not in word]
+    for word in named:
+        if word not in presets:
+            raise SettingsError(_unknown(structure, word, "preset or setting", [*presets]))
+    if len(named) > 1:
+        raise SettingsError(f"{structure.name}: {' and '.join(named)} are two presets; name one")
+    start = presets[named[0]] if named else structure.settings
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    values = {name: _value(structure, name, text) for name, text in given.items()}
+    settings: Any = start
+    if values:
+        settings = replace(settings, **values)
+    changed = [
+        f"{field.name}={_text(getattr(settings, field.name))}"
+        for field in _fields(structure)
+        if getattr(settings, field.name) != getattr(start, field.name)
+    ]
+    return settings, [*named, *changed]
+
+
+def _value(structure: type[Structure], name: str, text: str) -> Any:
+    """The value of the setting *name* that is written as *text*."""
+    kinds: dict[str, type[Any]] = {field.name: type(field.default) for field in _fields(structure)}
+    if name not in kinds:
+        raise SettingsError(_unknown(structure, name, "setting", []))
+    kind = kinds[name]
+    if kind is bool:
+        if text in (_TRUE, _FALSE):
+            return text == _TRUE
+        raise SettingsError(f"{structure.name}: {name}={text}; expected yes or no")
+    try:
+        return kind(text)
+    except ValueError:
+        expected = {int: "a whole number", float: "a number"}[kind]
+        raise SettingsError(f"{structure.name}: {name}={text}; expected {expected}") from None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return _TRUE if value else _FALSE
+    return str(value)
+
+
+def _fields(structure: type[Structure]) -> tuple[Field[Any], ...]:
+    settings: Any = structure.settings
+    if settings is None:
+        return ()
+    found = fields(settings)
+    assert all(field.default is not MISSING for field in found), "every setting has a default"
+    return found
+
+
+def _unknown(structure: type[Structure], word: str, what: str, known: list[str]) -> str:
+    choices = known + [f"{field.name}=" for field in _fields(structure)]
+    near = difflib.get_close_matches(word, choices, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    there = f"there are {', '.join(choices)}" if choices else "it has none"
+    return f"{structure.name} has no {what} {word!r}; {hint}{there}"

@@ -1,15 +1,21 @@
 """What every index does.
 
-A structure prunes by what it understands; the shared verifier (`verify/`) settles the rest. So
+A structure prunes by what it understands; the shared verifier (`verify/`) tests the rest. So
 every structure serves the whole language, and structures differ only in speed. What structures
-have in common beyond this contract stands in `structure.py`.
+have in common beyond this contract is in `structure.py`.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from stentor.encoding.columns import (
     EventColumns,
@@ -19,17 +25,22 @@ from stentor.encoding.columns import (
     ScoredPairs,
     SubscriptionColumns,
 )
-from stentor.index.relocation import Relocation, difference
-from stentor.index.table import ALWAYS, EventTable
+from stentor.encoding.event import EventBuffer
+from stentor.index.live import MatchChanges, match_changes
+from stentor.index.table import FROM_THE_START, EventTable
 from stentor.model import Point, Scoring
+
+#: What an index has measured of its subscriptions, in arrays by name.
+Learned = Mapping[str, npt.NDArray[Any]]
+NOTHING_LEARNED: Final[Learned] = MappingProxyType({})
 
 
 class Index(ABC):
-    """Subscriptions that events are matched with, and live events that subscriptions are.
+    """Subscriptions, which events are matched with, and live events, which subscriptions are.
 
-    Invariant: a row is a subscription's place in the order of insertion; it is never reused.
+    Invariant: a row is a subscription's position in the order of insertion; it is never reused.
     Invariant: `match(e)` holds row r exactly where `evaluate` says that r wants e and r holds at
-    e's place in the order of records.
+    e's seq.
     """
 
     name: str
@@ -37,10 +48,16 @@ class Index(ABC):
 
     @classmethod
     @abstractmethod
-    def build(cls, columns: SubscriptionColumns, history: EventColumns | None = None) -> Self:
+    def build(
+        cls,
+        columns: SubscriptionColumns,
+        history: EventColumns | None = None,
+        learned: Learned = NOTHING_LEARNED,
+    ) -> Self:
         """An index of *columns*; row i is their i-th subscription.
 
-        *history* is a sample of what is published, for structures that measure what is likely.
+        *history* is a sample of what is published, for structures that measure what is likely;
+        *learned* is what `learned` of another index of the same structure returned for them.
         """
 
     @classmethod
@@ -48,10 +65,18 @@ class Index(ABC):
     def open(cls, folder: Path, columns: SubscriptionColumns) -> Self:
         """An index of what a structure's `save` wrote, over memory-mapped *columns*."""
 
+    def learned(self, rows: Int64) -> Learned:
+        """What was measured of *rows*, to be handed to `build` of an index of them alone.
+
+        Arrays by name: by row, or of the whole. A structure passes over what it does not know, and
+        nothing that is answered depends on it.
+        """
+        return NOTHING_LEARNED
+
     # Changes.
 
     @abstractmethod
-    def insert(self, columns: SubscriptionColumns, since: int | Int64 = ALWAYS) -> int:
+    def insert(self, columns: SubscriptionColumns, since: int | Int64 = FROM_THE_START) -> int:
         """Add subscriptions that hold for records after *since*; the row of the first."""
 
     @abstractmethod
@@ -60,34 +85,52 @@ class Index(ABC):
 
     @abstractmethod
     def remove(self, rows: Int64) -> None:
-        """Forget *rows*: no event matches them any more."""
+        """Remove *rows*: no event matches them any more."""
 
     @abstractmethod
     def move(self, rows: Int64, positions: Float64) -> None:
         """Put the subscribers *rows* at *positions* (n × 2); their rows stay the same."""
 
-    def relocate(self, rows: Int64, positions: Float64) -> Relocation:
+    def move_and_match(self, rows: Int64, positions: Float64) -> MatchChanges:
         """`move`, and how it changes which live events each of *rows* (each once) wants."""
         before = self.columns_of(rows)
         self.move(rows, positions)
-        return difference(self.match_back(before), self.match_back(self.columns_of(rows)))
+        return match_changes(self.match_live(before), self.match_live(self.columns_of(rows)))
 
     @abstractmethod
     def hold(self, events: EventColumns) -> int:
-        """Keep live events, to be matched backwards; the event row of the first."""
+        """Hold live events, for `match_live`; the event row of the first."""
 
     @abstractmethod
     def drop(self, rows: Int64) -> None:
-        """Forget the live events *rows*."""
+        """Drop the live events *rows*."""
 
-    def pass_time(self, now: int) -> None:
-        """Know that nobody asks any more for live events that end at *now* or before.
+    @abstractmethod
+    def forget_dropped(self) -> Int64:
+        """Renumber live events without dropped ones; the old rows of the rest, ascending.
 
-        An index may forget them where it meets them, and nothing else depends on it: whoever holds
-        events drops them, and looks at their ends.
+        The row of each is from now on its position there.
+
+        Cost: what the live events hold. Subscriptions are not touched.
         """
 
-    # Questions.
+    def advance(self, now: int) -> None:
+        """Let the time be *now*: live events that end at *now* or before are no longer wanted.
+
+        An index may drop them where it meets them, but need not: the caller drops them, and looks
+        at their ends. It counts as a change: nothing is matched meanwhile, and an index may
+        rebalance by what was matched before.
+        """
+
+    def sample(self) -> EventColumns | None:
+        """Some of the latest events, for `build` of an index that replaces this one."""
+        return None
+
+    def is_misfiled(self) -> bool:
+        """Whether the same index, built anew for `sample`, would be much faster."""
+        return False
+
+    # Matches.
 
     @abstractmethod
     def match(self, events: EventColumns, *, threads: int = 1) -> MatchPairs:
@@ -104,8 +147,20 @@ class Index(ABC):
     ) -> ScoredPairs:
         """For each event its k best rows and all that tie with the k-th; ascending rows."""
 
+    def match_one(self, event: EventBuffer) -> Int64:
+        """The rows that want the first of *event*, which is encoded; void after the next call.
+
+        One thread at a time: memory is kept between calls.
+        """
+        return self.match(event.copy()).rows
+
+    def top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
+        """Its k best rows, all that tie with the k-th, and their scores; as for `match_one`."""
+        _, rows, scores = self.top(event.copy(), k, scoring=scoring)
+        return rows, scores
+
     @abstractmethod
-    def match_back(self, columns: SubscriptionColumns) -> MatchPairs:
+    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
         """For each of the subscriptions in *columns* the rows of live events that it wants."""
 
     @property
@@ -114,11 +169,11 @@ class Index(ABC):
         """How many rows there are, those that were removed too."""
 
     @abstractmethod
-    def standing_rows(self) -> Int64:
+    def current_rows(self) -> Int64:
         """The rows that are neither removed nor closed, ascending."""
 
     @abstractmethod
-    def stands(self, row: int) -> bool:
+    def is_current(self, row: int) -> bool:
         """Whether *row* is neither removed nor closed."""
 
     @abstractmethod
@@ -126,12 +181,22 @@ class Index(ABC):
         """When the subscription in each of *rows* ends, or NEVER."""
 
     @abstractmethod
+    def positions(self, rows: Int64) -> Float64:
+        """Where the subscriber in each of *rows* is (n × 2); NaN where that is unknown."""
+
     def position(self, row: int) -> Point | None:
         """Where the subscriber in *row* is."""
+        x, y = self.positions(np.array([row], np.int64))[0].tolist()
+        return None if math.isnan(x) else Point(x, y)
 
     @abstractmethod
     def columns_of(self, rows: Int64) -> SubscriptionColumns:
         """The subscriptions in *rows*, in that order; removed ones too."""
+
+    def columns_with(self, rows: Int64) -> tuple[SubscriptionColumns, Int64]:
+        """Columns that have *rows*, and where these are in them: copied only if need be."""
+        each, positions = np.unique(rows, return_inverse=True)
+        return self.columns_of(each), positions
 
     # For people and tests.
 

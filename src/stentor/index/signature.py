@@ -1,24 +1,17 @@
-"""64 bits of what an alternative cannot do without, and of what an event has.
+"""64 bits of what an alternative needs, and of what an event has.
 
-An alternative can only hold where the event has all of its bits. Three bits each stand for a term
+An alternative can only hold where the event has all of its bits. It sets three bits for each term
 that it needs, for the only string that an attribute may be, and for an attribute that must be
-there; attributes that have a filter are left out, since the filter knows.
+there; attributes that have a filter are left out, since the filter tests them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from stentor._jit import kernel_inline, kernel_part
-from stentor.encoding.columns import (
-    LAST,
-    MISSING,
-    ONE_OF,
-    TERMS,
-    EventColumns,
-    Int32,
-    SubscriptionColumns,
-)
+from stentor._jit import inner_kernel, kernel_inline
+from stentor.encoding.columns import LAST, EventColumns, Int32, SubscriptionColumns
+from stentor.encoding.kinds import KEYWORDS, MEMBERSHIP, MISSING
 
 _ONE = np.uint64(1)
 _SIX = np.uint64(6)
@@ -49,22 +42,22 @@ def is_filtered(first_of: Int32, attribute: int) -> bool:
     return attribute < len(first_of) and first_of[attribute] >= 0
 
 
-@kernel_part
+@inner_kernel
 def alternative_signature(
     columns: SubscriptionColumns, alternative: int, first_of: Int32
 ) -> np.uint64:
-    """The bits that *alternative* cannot do without."""
+    """The bits that *alternative* needs."""
     signature = np.uint64(0)
     for predicate in range(
         columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
     ):
         kind, attribute = columns.kind[predicate], columns.attribute[predicate]
-        if kind in (ONE_OF, TERMS):
+        if kind in (MEMBERSHIP, KEYWORDS):
             start, stop = columns.operand_start[predicate], columns.operand_stop[predicate]
-            if kind == ONE_OF and stop - start == 1:
+            if kind == MEMBERSHIP and stop - start == 1:
                 signature |= bits_of(columns.string_hash[start] ^ attribute_hash(attribute))
                 continue
-            if kind == TERMS and is_one_group(columns, start, stop):
+            if kind == KEYWORDS and is_one_group(columns, start, stop):
                 for string in range(start, stop):
                     signature |= bits_of(columns.string_hash[string])
                 continue
@@ -82,7 +75,7 @@ def is_one_group(columns: SubscriptionColumns, start: int, stop: int) -> bool:
     return True
 
 
-@kernel_part
+@inner_kernel
 def event_signature(events: EventColumns, event: int, first_of: Int32) -> np.uint64:
     """The bits that *event* has."""
     signature = np.uint64(0)

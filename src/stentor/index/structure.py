@@ -1,11 +1,13 @@
-"""What every structure inherits: the tables of what it holds, and hooks for what changes."""
+"""What every structure inherits: its tables, and hooks for what changes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from stentor.encoding.columns import (
     EventColumns,
@@ -16,25 +18,30 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     event_count,
 )
+from stentor.encoding.event import EventBuffer
 from stentor.encoding.ragged import events_between, take
-from stentor.index.backwards import Signatures
-from stentor.index.contract import Index
-from stentor.index.table import ALWAYS, EventTable, SubscriptionTable
-from stentor.index.tiles import over_tiles
+from stentor.index.contract import NOTHING_LEARNED, Index, Learned
+from stentor.index.live import LiveSignatures
+from stentor.index.table import FROM_THE_START, EventTable, SubscriptionTable
+from stentor.index.tiles import map_tiles
 from stentor.index.verify import best_of, scores_of
 from stentor.index.verify.candidates import Tally
-from stentor.model import Point, Scoring
+from stentor.index.verify.scratch import EventScratch
+from stentor.index.verify.single import NO_SCORES, SingleMatch, kept_with
+from stentor.model import Scoring
+
+Bool = npt.NDArray[np.bool_]
 
 
 class Structure(Index):
     """An index over its own tables.
 
-    A structure finds the matches of a few events (`_match_tile`) and keeps what it builds beside
-    the tables true to them in the hooks at the end. Where it has a better way to answer `top` or
-    `match_back` than the ones here, it takes that.
+    A structure finds the matches of a few events (`_match_tile`), and keeps its own memory in step
+    with the tables in the hooks at the end. Where it can do `top` or `match_live` faster than the
+    methods here, it overrides them.
     """
 
-    #: What the structure can be told, and that by one word: `variants.py`.
+    #: The settings of the structure, and presets of them by one word: `catalog.py`.
     settings: ClassVar[Any] = None
     presets: ClassVar[Mapping[str, Any]] = {}
 
@@ -42,12 +49,18 @@ class Structure(Index):
         self.subscriptions = SubscriptionTable()
         self.live = EventTable()
         self.history: EventColumns | None = None
-        self._signatures = Signatures()
+        self._signatures = LiveSignatures()
 
     @classmethod
-    def build(cls, columns: SubscriptionColumns, history: EventColumns | None = None) -> Self:
+    def build(
+        cls,
+        columns: SubscriptionColumns,
+        history: EventColumns | None = None,
+        learned: Learned = NOTHING_LEARNED,
+    ) -> Self:
         index = cls()
         index.history = history
+        index._take_over(learned)
         index.insert(columns)
         return index
 
@@ -59,20 +72,20 @@ class Structure(Index):
         """A read-only index: rows can be removed, and everything else needs a layer over it."""
         index = cls()
         index.subscriptions = SubscriptionTable.over(columns)
-        index._opened(folder)
+        index._open_arrays(folder)
         return index
 
     @classmethod
-    def over_events(cls, events: EventColumns) -> Self:
-        """An index of live events alone, of which nothing is copied: to be matched backwards."""
+    def of_events(cls, events: EventColumns) -> Self:
+        """An index of live events alone, of which nothing is copied: for `match_live`."""
         index = cls()
         index.live = EventTable.over(events)
-        index._held(0)
+        index._hold_events(0)
         return index
 
-    def insert(self, columns: SubscriptionColumns, since: int | Int64 = ALWAYS) -> int:
+    def insert(self, columns: SubscriptionColumns, since: int | Int64 = FROM_THE_START) -> int:
         first = self.subscriptions.append(columns, since)
-        self._inserted(first)
+        self._insert_rows(first)
         return first
 
     def close(self, rows: Int64, seq: Int64) -> None:
@@ -80,23 +93,32 @@ class Structure(Index):
 
     def remove(self, rows: Int64) -> None:
         self.subscriptions.hide(rows)
-        self._removed(rows)
+        self._remove_rows(rows)
 
     def move(self, rows: Int64, positions: Float64) -> None:
         self.subscriptions.move(rows, positions)
-        self._moved(rows)
+        self._move_rows(rows)
+
+    def advance(self, now: int) -> None:
+        """Nothing: the caller drops events that have ended."""
 
     def hold(self, events: EventColumns) -> int:
         first = self.live.append(events)
-        self._held(first)
+        self._hold_events(first)
         return first
 
     def drop(self, rows: Int64) -> None:
         self.live.hide(rows)
-        self._dropped(rows)
+        self._drop_events(rows)
+
+    def forget_dropped(self) -> Int64:
+        count, kept = self.live.count, self.live.current_rows()
+        self.live.keep(kept)
+        self._renumbered(kept, count)
+        return kept
 
     def match(self, events: EventColumns, *, threads: int = 1) -> MatchPairs:
-        return over_tiles(self._match_tile, events, threads)
+        return map_tiles(self._match_tile, events, threads)
 
     def top(
         self,
@@ -113,9 +135,48 @@ class Structure(Index):
             scores = scores_of(self.subscriptions.columns, tile, pairs, scoring)
             return best_of(ScoredPairs(*pairs, scores), k)
 
-        return over_tiles(best, events, threads)
+        return map_tiles(best, events, threads)
 
-    def match_back(self, columns: SubscriptionColumns) -> MatchPairs:
+    def match_one(self, event: EventBuffer) -> Int64:
+        found = self._match_one(event, NO_SCORES)
+        return kept_with(event).found.row[:found]
+
+    def top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
+        count = self._match_one(event, int(scoring))
+        found = kept_with(event).found
+        rows, scores = found.row[:count], found.score[:count]
+        if count <= k:
+            return rows, scores
+        kept = scores >= np.partition(scores, count - k)[count - k]
+        return rows[kept], scores[kept]
+
+    def _match_one(self, event: EventBuffer, scoring: int) -> int:
+        """How many rows want *event*; they, and with a *scoring* their scores, are kept."""
+        single = kept_with(event)
+        scratch = single.fitting(event)
+        while (found := self._search_one(event, scratch, scoring, single.found)) < 0:
+            single.grow(~found)
+        return found
+
+    def _search_one(
+        self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
+    ) -> int:
+        """`_match_one` in one kernel: see `verify_one` for what it returns."""
+        columns = event.copy()
+        pairs = self._match_tile(columns)
+        rows = len(pairs.rows)
+        if rows > len(found.row):
+            return ~rows
+        found.row[:rows] = pairs.rows
+        if scoring >= 0:
+            how = Scoring(scoring)
+            found.score[:rows] = scores_of(self.subscriptions.columns, columns, pairs, how)
+        return rows
+
+    def sample(self) -> EventColumns | None:
+        return self.history
+
+    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
         return self._signatures.match(columns, self.live)
 
     def _match_tile(self, events: EventColumns) -> MatchPairs:
@@ -126,31 +187,35 @@ class Structure(Index):
     def count(self) -> int:
         return self.subscriptions.count
 
-    def standing_rows(self) -> Int64:
-        return self.subscriptions.standing_rows()
+    def current_rows(self) -> Int64:
+        return self.subscriptions.current_rows()
 
-    def stands(self, row: int) -> bool:
-        return self.subscriptions.stands(row)
+    def is_current(self, row: int) -> bool:
+        return self.subscriptions.is_current(row)
 
     def until(self, rows: Int64) -> Int64:
         return self.subscriptions.columns.until[rows]
 
-    def position(self, row: int) -> Point | None:
-        x, y = self.subscriptions.columns.position[2 * row : 2 * row + 2].tolist()
-        return None if math.isnan(x) else Point(x, y)
+    def positions(self, rows: Int64) -> Float64:
+        return self.subscriptions.columns.position.reshape(-1, 2)[rows]
 
     def columns_of(self, rows: Int64) -> SubscriptionColumns:
         return take(self.subscriptions.columns, rows)
 
+    def columns_with(self, rows: Int64) -> tuple[SubscriptionColumns, Int64]:
+        return self.subscriptions.columns, rows
+
     def stats(self) -> dict[str, Any]:
+        columns = self.subscriptions.nbytes + self.live.nbytes
         return {
             "index": self.name,
-            "subscriptions": self.subscriptions.live_count,
-            "live events": self.live.live_count,
-            "bytes": self.subscriptions.nbytes + self.live.nbytes + self._signatures.nbytes,
+            "subscriptions": self.subscriptions.current_count,
+            "live events": self.live.current_count,
+            "bytes": columns + self._signatures.nbytes,
+            "bytes of columns": columns,
         }
 
-    def effort(self, events: EventColumns) -> dict[str, float]:
+    def counted_work(self, events: EventColumns) -> dict[str, float]:
         """What matching *events* takes in counted work, by event: for people and benchmarks."""
         before = Tally.candidates
         self.match(events)
@@ -159,17 +224,34 @@ class Structure(Index):
     def check(self) -> None:
         self.subscriptions.check()
         self.live.check()
-        self._check_held()
+        self._check_live()
 
-    # What a structure hooks into; each is called after the tables have changed.
-    def _inserted(self, first: int) -> None: ...
-    def _removed(self, rows: Int64) -> None: ...
-    def _moved(self, rows: Int64) -> None: ...
-    def _held(self, first: int) -> None:
+    @classmethod
+    def learned_in(cls, folder: Path, columns: SubscriptionColumns) -> Learned:
+        """What the index of *columns* that was saved in *folder* had learned, for `build`."""
+        return NOTHING_LEARNED
+
+    @classmethod
+    def learned_together(cls, base: Learned, delta: Learned, is_base: Bool) -> Learned:
+        """What is learned of all rows, from those that are in the base and those in a delta."""
+        return NOTHING_LEARNED
+
+    def _take_over(self, learned: Learned) -> None:
+        """Adopt what another index has measured, before anything is inserted."""
+
+    # Hooks of a structure; each is called after the tables have changed.
+    def _insert_rows(self, first: int) -> None: ...
+    def _remove_rows(self, rows: Int64) -> None: ...
+    def _move_rows(self, rows: Int64) -> None: ...
+    def _hold_events(self, first: int) -> None:
         self._signatures.add(events_between(self.live.columns, first, None))
 
-    def _check_held(self) -> None:
+    def _check_live(self) -> None:
         self._signatures.check(self.live)
 
-    def _dropped(self, rows: Int64) -> None: ...
-    def _opened(self, folder: Path) -> None: ...
+    def _drop_events(self, rows: Int64) -> None: ...
+    def _renumbered(self, kept: Int64, count: int) -> None:
+        """Of *count* live events *kept* are left, each now known by its position there."""
+        self._signatures.keep(kept)
+
+    def _open_arrays(self, folder: Path) -> None: ...

@@ -1,6 +1,6 @@
 """What an index holds: subscriptions and when each holds, and live events.
 
-A row is a place in the order of insertion. It is never reused: what goes is hidden.
+A row is a position in the order of insertion. It is never reused: what is removed is hidden.
 """
 
 from __future__ import annotations
@@ -9,27 +9,34 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from stentor._intrinsics import prefetch
+from stentor._jit import kernel, kernel_inline
+from stentor.encoding.check import check
+from stentor.encoding.circles import write_circle
 from stentor.encoding.columns import (
     EventColumns,
     Float64,
+    Int32,
     Int64,
     SubscriptionColumns,
     UInt8,
     event_count,
-    sealed,
+    read_only_columns,
     subscription_count,
 )
-from stentor.encoding.invariants import check
+from stentor.encoding.kinds import KIND_MASK, OWN_CIRCLE
+from stentor.encoding.ragged import take
 from stentor.errors import ReadOnlyError
-from stentor.index.growing import GrowingArray, GrowingColumns
-from stentor.index.moving import Movable, move_rows
-from stentor.model.time import NEVER
+from stentor.index.arena import GrowingArray, GrowingColumns
+from stentor.model.values.time import NEVER
 
+#: How many rows ahead memory is prefetched, at each step from rows to predicates.
+AHEAD = 4
 #: The `since` of a subscription that holds for every record: they are numbered from 0.
-ALWAYS = -1
+FROM_THE_START = -1
 
 
-class Validity(NamedTuple):
+class RowSpans(NamedTuple):
     """When rows hold.
 
     Row r holds for an event e exactly where it is not hidden, since[r] < seq(e) < upto[r] (each
@@ -42,7 +49,7 @@ class Validity(NamedTuple):
 
 
 class SubscriptionTable:
-    """Subscriptions in the order of insertion; those that go are hidden.
+    """Subscriptions in the order of insertion; those that are removed are hidden.
 
     Invariant: `columns` and `validity` are sealed views; no kernel meets another form.
     Invariant: `since` and `upto` are empty until a row needs them.
@@ -55,13 +62,13 @@ class SubscriptionTable:
         self._hidden_count = 0
         self._since = GrowingArray(np.int64)
         self._upto = GrowingArray(np.int64)
-        self._validity: Validity | None = None
+        self._validity: RowSpans | None = None
 
     @classmethod
     def over(cls, columns: SubscriptionColumns) -> Self:
         """A read-only table of *columns*, of which nothing is copied; rows can be hidden."""
         table = cls()
-        table._mapped = sealed(columns)
+        table._mapped = read_only_columns(columns)
         table._hidden = GrowingArray(np.uint8, subscription_count(columns))
         return table
 
@@ -71,10 +78,10 @@ class SubscriptionTable:
         return self._growing.view if self._mapped is None else self._mapped
 
     @property
-    def validity(self) -> Validity:
+    def validity(self) -> RowSpans:
         """When each row holds; a view, made anew only when it becomes longer."""
         if self._validity is None:
-            self._validity = Validity(self._hidden.view, self._since.view, self._upto.view)
+            self._validity = RowSpans(self._hidden.view, self._since.view, self._upto.view)
         return self._validity
 
     @property
@@ -83,29 +90,30 @@ class SubscriptionTable:
         return len(self._hidden)
 
     @property
-    def live_count(self) -> int:
+    def current_count(self) -> int:
         """How many rows are not hidden."""
         return self.count - self._hidden_count
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are set aside, in memory or in mapped files."""
+        """Bytes of capacity, in memory or in mapped files."""
         spans = self._hidden.nbytes + self._since.nbytes + self._upto.nbytes
         return spans + self._growing.nbytes + sum(array.nbytes for array in self._mapped or ())
 
-    def standing_rows(self) -> Int64:
+    def current_rows(self) -> Int64:
         """The rows that are neither hidden nor closed, ascending."""
-        stands = self._hidden.view == 0
+        is_current = self._hidden.view == 0
         if len(self._upto):
-            stands &= self._upto.view == NEVER
-        return np.flatnonzero(stands)
+            # `_upto` is longer where an exception interrupted `append`.
+            is_current &= self._upto.view[: len(is_current)] == NEVER
+        return np.flatnonzero(is_current)
 
-    def stands(self, row: int) -> bool:
+    def is_current(self, row: int) -> bool:
         """Whether *row* is neither hidden nor closed."""
         hidden, _, upto = self.validity
         return not hidden[row] and (not len(upto) or bool(upto[row] == NEVER))
 
-    def append(self, columns: SubscriptionColumns, since: int | Int64 = ALWAYS) -> int:
+    def append(self, columns: SubscriptionColumns, since: int | Int64 = FROM_THE_START) -> int:
         """Add subscriptions that hold for records after *since*; the row of the first.
 
         Cost: amortised, what they hold; one row about 30 µs.
@@ -113,8 +121,8 @@ class SubscriptionTable:
         self._refuse_if_mapped("take subscriptions")
         first, added = self.count, subscription_count(columns)
         self._growing.append(columns)
-        if len(self._since) or not isinstance(since, int) or since != ALWAYS:
-            self._since.extend(ALWAYS, first - len(self._since))
+        if len(self._since) or not isinstance(since, int) or since != FROM_THE_START:
+            self._since.extend(FROM_THE_START, first - len(self._since))
             self._since.extend(since, added)
         if len(self._upto):
             self._upto.extend(NEVER, added)
@@ -131,11 +139,11 @@ class SubscriptionTable:
         self._upto.writable[rows] = seq
 
     def hide(self, rows: Int64) -> None:
-        """Let *rows* hold for no record any more."""
+        """Hide *rows*: they hold for no record any more."""
         self._hidden_count += _mark(self._hidden.writable, rows)
 
     def move(self, rows: Int64, positions: Float64) -> None:
-        """Put *rows* at *positions* (n × 2), and their circles around `here()` with them."""
+        """Move *rows* to *positions* (n × 2), and their circles around `here()` with them."""
         self._refuse_if_mapped("move subscriptions")
         movable = Movable(*(self._growing[name].writable for name in Movable._fields))
         rows = np.ascontiguousarray(rows, np.int64)
@@ -160,7 +168,7 @@ class SubscriptionTable:
 
 
 class EventTable:
-    """Live events in the order in which they came; those that go are hidden."""
+    """Live events in the order in which they came; those that are dropped are hidden."""
 
     def __init__(self) -> None:
         self._growing = GrowingColumns(EventColumns)
@@ -172,7 +180,7 @@ class EventTable:
     def over(cls, columns: EventColumns) -> Self:
         """A table of *columns*, of which nothing is copied; rows can be hidden, none added."""
         table = cls()
-        table._mapped = sealed(columns)
+        table._mapped = read_only_columns(columns)
         table._hidden = GrowingArray(np.uint8, event_count(columns))
         return table
 
@@ -192,17 +200,17 @@ class EventTable:
         return len(self._hidden)
 
     @property
-    def live_count(self) -> int:
+    def current_count(self) -> int:
         """How many rows are not hidden."""
         return self.count - self._hidden_count
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are set aside."""
+        """Bytes of capacity."""
         mapped = sum(array.nbytes for array in self._mapped or ())
         return self._growing.nbytes + self._hidden.nbytes + mapped
 
-    def standing_rows(self) -> Int64:
+    def current_rows(self) -> Int64:
         """The rows that are not hidden, ascending."""
         return np.flatnonzero(self.hidden == 0)
 
@@ -216,8 +224,21 @@ class EventTable:
         return first
 
     def hide(self, rows: Int64) -> None:
-        """Forget *rows*."""
+        """Hide *rows*."""
         self._hidden_count += _mark(self._hidden.writable, rows)
+
+    def keep(self, rows: Int64) -> None:
+        """Keep *rows* alone: the row of each is from now on its position there.
+
+        Cost: a copy of what they hold.
+        """
+        kept = take(self.columns, rows)
+        if self._mapped is None:
+            self._growing.keep(kept)
+        else:
+            self._mapped = read_only_columns(kept)
+        self._hidden = GrowingArray(np.uint8, len(rows))
+        self._hidden_count = 0
 
     def check(self) -> None:
         """Assert what holds for every table."""
@@ -228,8 +249,71 @@ class EventTable:
         assert not self.hidden.flags.writeable
 
 
-def _mark(marks: UInt8, rows: Int64) -> int:
-    """Set *marks* at *rows*; how many were not set before."""
-    fresh = rows[marks[rows] == 0]
-    marks[fresh] = 1
+def moved(columns: SubscriptionColumns, rows: Int64, positions: Float64) -> SubscriptionColumns:
+    """A copy of *columns* in which *rows* are at *positions* (n × 2)."""
+    table = SubscriptionTable()
+    table.append(columns)
+    table.move(rows, positions)
+    return table.columns
+
+
+def _mark(hidden: UInt8, rows: Int64) -> int:
+    """Set *hidden* at *rows*; how many were not set before."""
+    fresh = rows[hidden[rows] == 0]
+    hidden[fresh] = 1
     return len(fresh) if len(fresh) < 2 else len(np.unique(fresh))
+
+
+class Movable(NamedTuple):
+    """The columns that say where a subscription's own circles are; the last three change."""
+
+    alternative_start: Int64
+    predicate_start: Int64
+    kind: UInt8
+    operand_start: Int32
+    pair_low: Float64
+    pair_high: Float64
+    position: Float64
+
+
+@kernel
+def move_rows(columns: Movable, rows: Int64, positions: Float64) -> int:
+    """Move *rows* to *positions* (n × 2, flat); the number of circles that moved.
+
+    A row given twice ends at its last position.
+    """
+    moved = 0
+    for i in range(len(rows)):
+        if i + 3 * AHEAD < len(rows):
+            _prefetch_rows(columns, rows[i + AHEAD], rows[i + 2 * AHEAD], rows[i + 3 * AHEAD])
+        row = rows[i]
+        x, y = positions[2 * i], positions[2 * i + 1]
+        columns.position[2 * row] = x
+        columns.position[2 * row + 1] = y
+        first = columns.predicate_start[columns.alternative_start[row]]
+        last = columns.predicate_start[columns.alternative_start[row + 1]]
+        for predicate in range(first, last):
+            if columns.kind[predicate] & KIND_MASK == OWN_CIRCLE:
+                _put_circle(columns, columns.operand_start[predicate], x, y)
+                moved += 1
+    return moved
+
+
+@kernel_inline
+def _prefetch_rows(columns: Movable, soon: int, later: int, last: int) -> None:
+    """Prefetch the columns of three later rows, one step further for each."""
+    prefetch(columns.alternative_start, last)
+    prefetch(columns.position, 2 * last)
+    prefetch(columns.predicate_start, columns.alternative_start[later])
+    predicate = columns.predicate_start[columns.alternative_start[soon]]
+    if predicate < len(columns.kind):
+        prefetch(columns.kind, predicate)
+        prefetch(columns.operand_start, predicate)
+
+
+@kernel
+def _put_circle(columns: Movable, start: int, x: float, y: float) -> None:
+    """Write the pairs of a circle at *start* anew around (x, y); its radius is the last."""
+    low = columns.pair_low[start : start + 5]
+    high = columns.pair_high[start : start + 5]
+    write_circle(low, high, x, y, low[4], high[4] != 0.0)

@@ -8,16 +8,17 @@ from typing import TypeVar
 
 import numpy as np
 
+from stentor._jit import is_plain
 from stentor.encoding.columns import EventColumns, MatchPairs, ScoredPairs, event_count
 from stentor.encoding.ragged import events_between
 
-#: Events that pass a block together.
+#: Events of a tile: those that one kernel call matches together.
 TILE = 512
 
 Pairs = TypeVar("Pairs", MatchPairs, ScoredPairs)
 
 
-def over_tiles(match: Callable[[EventColumns], Pairs], events: EventColumns, threads: int) -> Pairs:
+def map_tiles(match: Callable[[EventColumns], Pairs], events: EventColumns, threads: int) -> Pairs:
     """What *match* finds for *events*, a tile at a time; the same for any *threads*."""
     count = event_count(events)
     tile = max(1, min(TILE, -(-count // threads)))
@@ -26,13 +27,13 @@ def over_tiles(match: Callable[[EventColumns], Pairs], events: EventColumns, thr
     tiles = [
         events_between(events, start, min(start + tile, count)) for start in range(0, count, tile)
     ]
-    if threads == 1:
-        return joined([match(one) for one in tiles])
+    if threads == 1 or is_plain():  # plain kernels of several threads would wait for one another
+        return concatenate_pairs([match(one) for one in tiles])
     with ThreadPoolExecutor(threads) as pool:
-        return joined(list(pool.map(match, tiles)))
+        return concatenate_pairs(list(pool.map(match, tiles)))
 
 
-def joined(parts: Sequence[Pairs]) -> Pairs:
+def concatenate_pairs(parts: Sequence[Pairs]) -> Pairs:
     """The pairs of all *parts*, one after the other."""
     if len(parts) == 1:
         return parts[0]

@@ -10,20 +10,15 @@ import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from stentor.errors import ExpressionError
-from stentor.language.arguments import (
-    checked_constant,
-    checked_constants,
-    checked_number,
-    checked_pair,
-    checked_text,
-    checked_words,
-)
-from stentor.language.combine import all_of, any_of, weighted
-from stentor.language.constants import TRUE, unordered
-from stentor.language.pattern import tree_pattern
+from stentor.errors import ExpressionError, RecordError
+from stentor.language.literals import TRUE, constant_of, mixed, shown_value, unordered
+from stentor.language.predicates.box import checked_box
+from stentor.language.predicates.calls import checked_point
+from stentor.language.predicates.circle import checked_circle
+from stentor.language.predicates.pattern import canonical_pattern
+from stentor.language.predicates.polygon import checked_polygon
 from stentor.language.printer import to_text
-from stentor.language.regions import checked_box, checked_circle, checked_point, checked_polygon
+from stentor.language.tree import all_of, any_of, weighted
 from stentor.model.expression import (
     HERE,
     Between,
@@ -39,6 +34,8 @@ from stentor.model.expression import (
 )
 from stentor.model.kind import Kind
 from stentor.model.region import Box, Polygon
+from stentor.model.values import Constant
+from stentor.model.values.string import read_string
 
 
 class Built:
@@ -87,7 +84,7 @@ class Column(Built):
     __hash__ = None  # type: ignore[assignment]  # == makes an expression
 
     def __init__(self, name: str) -> None:
-        self.name = checked_text(name, "an attribute's name")
+        self.name = _checked_text(name, "an attribute's name")
         if not name:
             raise ExpressionError("an attribute's name cannot be empty")
         super().__init__(Comparison(name, "=", TRUE))
@@ -111,14 +108,14 @@ class Column(Built):
         return self._compared(">=", value)
 
     def _compared(self, operator: Operator, value: Any) -> Built:
-        constant = checked_constant(value)
+        constant = _checked_constant(value)
         if constant.kind is Kind.BOOLEAN and operator not in ("=", "!="):
             raise unordered()
         return Built(Comparison(self.name, operator, constant))
 
     def between(self, low: Any, high: Any) -> Built:
         """`attribute BETWEEN low AND high`, both included."""
-        first, last = checked_constants([low, high])
+        first, last = _checked_constants([low, high])
         if first.kind is Kind.BOOLEAN:
             raise unordered()
         return Built(Between(self.name, first, last))
@@ -129,13 +126,13 @@ class Column(Built):
             values = tuple(values[0])
         if not values:
             raise ExpressionError("is_in needs at least one value")
-        return Built(In(self.name, checked_constants(values)))
+        return Built(In(self.name, _checked_constants(values)))
 
     def like(self, pattern: str, escape: str = "\\") -> Built:
         """`attribute LIKE pattern ESCAPE escape`."""
-        pattern = checked_text(pattern, "a LIKE pattern")
-        escape = checked_text(escape, "an escape")
-        return Built(Like(self.name, tree_pattern(pattern, escape, sys.maxsize)))
+        pattern = _checked_text(pattern, "a LIKE pattern")
+        escape = _checked_text(escape, "an escape")
+        return Built(Like(self.name, canonical_pattern(pattern, escape, sys.maxsize)))
 
     def is_null(self) -> Built:
         """`attribute IS NULL`."""
@@ -147,17 +144,17 @@ class Column(Built):
 
     def has_all(self, *words: str) -> Built:
         """`has_all(attribute, words…)`."""
-        return Built(Has(self.name, checked_words(words), every=True))
+        return Built(Has(self.name, _checked_words(words), every=True))
 
     def has_any(self, *words: str) -> Built:
         """`has_any(attribute, words…)`."""
-        return Built(Has(self.name, checked_words(words), every=False))
+        return Built(Has(self.name, _checked_words(words), every=False))
 
     def within(self, region: Box | Polygon) -> Built:
         """`ST_Within(attribute, region)`, of a `box` or a `polygon`."""
         if not isinstance(region, (Box, Polygon)):
             raise ExpressionError(
-                f"expected box(…) or polygon(…), got {region!r:.60}",
+                f"expected box(…) or polygon(…), got {shown_value(region)}",
                 hint="a distance is tested by within_distance(point, metres)",
             )
         return Built(Within(self.name, region))
@@ -166,9 +163,11 @@ class Column(Built):
         self, centre: tuple[float, float] | Here, metres: float, *, plane: bool = False
     ) -> Built:
         """`ST_DWithin(attribute, centre, metres)`, around a (lon, lat) pair or `here()`."""
-        radius = checked_number(metres, "a distance")
-        place = HERE if isinstance(centre, Here) else checked_point(*checked_pair(centre), plane)
-        return Built(Within(self.name, checked_circle(place, radius)))
+        radius = _checked_number(metres, "a distance")
+        location = (
+            HERE if isinstance(centre, Here) else checked_point(*_checked_pair(centre), plane)
+        )
+        return Built(Within(self.name, checked_circle(location, radius)))
 
 
 class Here:
@@ -195,23 +194,26 @@ def box(west: float, south: float, east: float, north: float, *, plane: bool = F
     """`ST_MakeEnvelope(west, south, east, north)`; on the globe it may cross 180°."""
     what = "a side of a box"
     return checked_box(
-        checked_number(west, what),
-        checked_number(south, what),
-        checked_number(east, what),
-        checked_number(north, what),
+        _checked_number(west, what),
+        _checked_number(south, what),
+        _checked_number(east, what),
+        _checked_number(north, what),
         plane,
     )
 
 
 def polygon(*rings: Iterable[tuple[float, float]], plane: bool = False) -> Polygon:
     """The polygon of an outer ring and its holes, each closed: its last point is its first."""
-    checked = [[checked_pair(place) for place in ring] for ring in rings]
+    try:
+        checked = [[_checked_pair(location) for location in ring] for ring in rings]
+    except TypeError:
+        raise ExpressionError("a ring is a list of places (longitude, latitude)") from None
     return checked_polygon(checked, plane, sys.maxsize)
 
 
 def weight(expression: Built | Expression, number: float) -> Built:
     """`weight(predicate, number)`, of one predicate or its negation."""
-    return Built(weighted(as_expression(expression), checked_number(number, "a weight")))
+    return Built(weighted(as_expression(expression), _checked_number(number, "a weight")))
 
 
 def as_expression(expression: Built | Expression) -> Expression:
@@ -219,7 +221,8 @@ def as_expression(expression: Built | Expression) -> Expression:
     tree = _operand(expression)
     if tree is None:
         raise ExpressionError(
-            f"expected an expression, got {expression!r:.60}", hint="col('price') < 3300 makes one"
+            f"expected an expression, got {shown_value(expression)}",
+            hint="col('price') < 3300 makes one",
         )
     return tree
 
@@ -228,3 +231,57 @@ def _operand(expression: object) -> Expression | None:
     if isinstance(expression, Built):
         return expression.expression
     return expression if isinstance(expression, Expression) else None
+
+
+def _checked_constant(value: Any) -> Constant:
+    """The constant of *value*."""
+    if value is None:
+        raise ExpressionError("nothing compares with None", hint="use is_null() or is_not_null()")
+    if hasattr(value, "expression"):
+        raise ExpressionError("two attributes cannot be compared, nor two expressions")
+    return constant_of(value)
+
+
+def _checked_constants(values: Iterable[Any]) -> tuple[Constant, ...]:
+    """The constants of *values*, all of one kind."""
+    constants = tuple([_checked_constant(value) for value in values])
+    for constant in constants:
+        if constant.kind is not constants[0].kind:
+            raise mixed(constant.kind, constants[0].kind)
+    return constants
+
+
+def _checked_number(value: Any, what: str) -> float:
+    """*value* as a double; *what* says in an error what it is for."""
+    constant = _checked_constant(value)
+    if constant.kind is not Kind.NUMBER or isinstance(constant.value, str):
+        raise ExpressionError(f"{what} is a number, got {shown_value(value)}")
+    return constant.value
+
+
+def _checked_pair(location: Any) -> tuple[float, float]:
+    """The two coordinates of *location*."""
+    if not isinstance(location, (list, tuple)) or len(location) != 2:
+        raise ExpressionError(
+            f"a place is a pair (longitude, latitude), got {shown_value(location)}"
+        )
+    x, y = location
+    return _checked_number(x, "a coordinate"), _checked_number(y, "a coordinate")
+
+
+def _checked_words(words: Iterable[Any]) -> tuple[str, ...]:
+    """One word or more."""
+    checked = tuple([_checked_text(word, "a word") for word in words])
+    if not checked:
+        raise ExpressionError("expected at least one word")
+    return checked
+
+
+def _checked_text(value: Any, what: str) -> str:
+    """*value*, which is a string that has a UTF-8 form; *what* says in an error what it is for."""
+    if not isinstance(value, str):
+        raise ExpressionError(f"{what} is a string, got {shown_value(value)}")
+    try:
+        return read_string(value)
+    except RecordError as error:
+        raise ExpressionError(f"{what}: {error}") from None

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
-from stentor.language.like import like
-from stentor.language.negation import All, Literal, Positive, push_inward
+from stentor.errors import SettingsError
+from stentor.language.negation import All, Literal, Positive, to_negation_normal_form
+from stentor.language.predicates.pattern import like
 from stentor.language.terms import fold_terms
 from stentor.model import (
     Between,
@@ -36,6 +37,7 @@ from stentor.model import (
     IsNull,
     Like,
     Point,
+    Predicate,
     Range,
     Scoring,
     Value,
@@ -61,16 +63,26 @@ def evaluate(
     plane: bool = False,
     scoring: Scoring = Scoring.SUM,
 ) -> Evaluation:
-    """What *expression* says of *event*, for a subscriber who stands at *here*."""
+    """What *expression* says of *event*, for a subscriber at *here*."""
+    _check_arguments(expression, event, here)
     truths: list[bool | None] = []
     best = -math.inf
-    for alternative in alternatives(push_inward(expression)):
+    for alternative in alternatives(to_negation_normal_form(expression)):
         truth = alternative_truth(alternative, event, here, plane)
         truths.append(truth)
         if truth:
             best = max(best, alternative_score(alternative, event, scoring))
     truth = _some(truths)
     return Evaluation(truth, best if truth else 0.0)
+
+
+def _check_arguments(expression: object, event: object, here: object) -> None:
+    if not isinstance(expression, Expression):
+        raise SettingsError(f"expected an expression, got {type(expression).__name__}")
+    if not isinstance(event, Event) or not isinstance(event.attributes, Mapping):
+        raise SettingsError(f"expected an Event with attributes, got {type(event).__name__}")
+    if not (here is None or isinstance(here, Point)):
+        raise SettingsError(f"here is a Point, got {type(here).__name__}")
 
 
 def alternatives(positive: Positive) -> Iterator[Alternative]:
@@ -130,11 +142,11 @@ def literal_truth(
 
 
 def _predicate_truth(
-    predicate: Comparison | Between | In | Like | Has | Within,
-    value: Value,
-    here: Point | None,
-    plane: bool,
+    predicate: Predicate, value: Value, here: Point | None, plane: bool
 ) -> bool | None:
+    """Of a value that is there."""
+    if isinstance(predicate, IsNull):
+        return False
     if isinstance(predicate, Within):
         if not isinstance(value, Point):
             return None
@@ -164,8 +176,9 @@ def _predicate_truth(
             if not isinstance(value.value, str):
                 return None
             terms = set(fold_terms(value.value))
-            held = [set(fold_terms(word)) <= terms for word in words]
-            return all(held) if every else any(held)
+            matched = [set(fold_terms(word)) <= terms for word in words]
+            return all(matched) if every else any(matched)
+    assert_never(predicate)
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
@@ -208,8 +221,10 @@ def _constants(literal: Literal) -> list[float]:
             constants = [low, high]
         case In(_, values):
             constants = list(values)
-        case _:
+        case Like() | Has() | Within() | IsNull():
             constants = []
+        case other:
+            assert_never(other)
     return [constant.value for constant in constants if isinstance(constant.value, float)]
 
 

@@ -1,7 +1,7 @@
 """Text → tokens: one regular expression, no positions.
 
-`tokenize` gives the tokens' texts only, because that is one call into C. Where a token stands is
-asked for only by an error message, so `place` finds it by reading the text again.
+`tokenize` gives the tokens' texts only, because that is one call into C. Only an error
+message needs the position of a token, so `token_span` finds it by reading the text again.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def tokenize(text: str) -> list[str]:
     ['price', '<', '3.5', '', '']
     """
     tokens = _TOKEN.findall(text)
-    tokens.append(END)  # whoever stands on END may look one further
+    tokens.append(END)  # a cursor at END may look one further
     return tokens
 
 
-def place(text: str, index: int) -> tuple[int, int]:
-    """Where the *index*-th token of *text* starts and stops; `END` stands right after the last.
+def token_span(text: str, index: int) -> tuple[int, int]:
+    """Where the *index*-th token of *text* starts and stops; `END` is right after the last.
 
-    >>> place("price <3.5", 2)
+    >>> token_span("price <3.5", 2)
     (7, 10)
     """
     stop = 0
@@ -65,10 +65,10 @@ def place(text: str, index: int) -> tuple[int, int]:
     return stop, stop + 1
 
 
-def parameter_places(text: str) -> list[tuple[int, int]]:
+def parameter_spans(text: str) -> list[tuple[int, int]]:
     """Where the `:name` markers of *text* start and stop.
 
-    >>> parameter_places("price < :most AND brand = ':brand'")
+    >>> parameter_spans("price < :most AND brand = ':brand'")
     [(8, 13)]
     """
     return [
@@ -84,12 +84,12 @@ def is_plain_name(token: str) -> bool:
 
 
 def is_word(token: str, word: str) -> bool:
-    """Whether *token* is *word* in some spelling: one that is special only in its place."""
+    """Whether *token* is *word* in some spelling: one that is special only in some contexts."""
     return token.isascii() and token.upper() == word
 
 
 def _spellings(*words: str) -> dict[str, str]:
-    """Every mix of capitals of each word, to the word: one look-up tells a keyword."""
+    """Every mix of capitals of each word, to the word: one look-up finds a keyword."""
     return {
         "".join(letters): word
         for word in words

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from stentor.errors import ExpressionError, LimitError, SettingsError
-from stentor.model.expression import And, Expression, Not, Or
 
 #: Comparing, hashing or printing a tree takes a few of Python's 1,000 stack frames per level.
 _DEEPEST = 100
@@ -36,8 +35,15 @@ class Limits:
     """Of one polygon, all its rings together."""
     pattern_length: int = 1_024
     """Of a LIKE pattern, in characters."""
+    pattern_steps: int = 2_048
+    """Of all LIKEs of the normal form, for each character of a text (`pattern.steps_of`)."""
     words: int = 1_000
     """Of one has_all or has_any."""
+
+    @property
+    def are_of_our_own(self) -> bool:
+        """Whether these are `ANY_SIZE`."""
+        return self == ANY_SIZE
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -50,7 +56,8 @@ class Limits:
                 )
 
 
-#: For texts of our own, which were within the limits when they came.
+#: For texts of our own: they were taken in when they came, perhaps by an earlier version, so
+#: neither limits nor rules about attributes are checked again.
 ANY_SIZE = Limits(**{field.name: 2**40 for field in fields(Limits)} | {"depth": _DEEPEST})
 #: What `parse` allows where nothing else is said.
 DEFAULT_LIMITS = Limits()
@@ -73,22 +80,3 @@ def check_text(text: str, limit: int) -> None:
             ) from None
     if size > limit:
         raise LimitError(f"the expression has {size:,} bytes or more; the limit is {limit:,}")
-
-
-def tree_depth(expression: Expression) -> int:
-    """The levels of AND, OR, NOT and predicates inside one another; any depth will do.
-
-    >>> from stentor.model.expression import IsNull
-    >>> tree_depth(Not(IsNull("price")))
-    2
-    """
-    deepest = 1
-    waiting = [(expression, 1)]
-    while waiting:
-        node, depth = waiting.pop()
-        deepest = max(deepest, depth)
-        if isinstance(node, Not):
-            waiting.append((node.child, depth + 1))
-        elif isinstance(node, (And, Or)):
-            waiting += [(child, depth + 1) for child in node.children]
-    return deepest

@@ -1,4 +1,4 @@
-"""NOT pushed inward, until it stands on single predicates.
+"""NOT pushed inward, until it applies to single predicates.
 
 De Morgan's laws hold in three-valued logic, and a comparison's complement is again a comparison
 (both are unknown where the attribute is missing), so nothing changes in meaning.
@@ -9,17 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from stentor.language.predicates.comparison import opposite
 from stentor.model import And, Comparison, Expression, Not, Or, Predicate, Truth, Weighted
-from stentor.model.expression import Operator
-
-_COMPLEMENT: dict[Operator, Operator] = {
-    "=": "!=",
-    "!=": "=",
-    "<": ">=",
-    ">=": "<",
-    ">": "<=",
-    "<=": ">",
-}
 
 
 class Literal(NamedTuple):
@@ -47,7 +38,7 @@ class Some:
 Positive = Literal | All | Some
 
 
-def push_inward(expression: Expression, *, negated: bool = False) -> Positive:
+def to_negation_normal_form(expression: Expression, *, negated: bool = False) -> Positive:
     """*expression* (or its negation) with NOT on single predicates only.
 
     TRUE becomes an `All` of nothing and FALSE a `Some` of nothing.
@@ -56,9 +47,9 @@ def push_inward(expression: Expression, *, negated: bool = False) -> Positive:
         case Truth(value):
             return Some(()) if value == negated else All(())
         case Not(child):
-            return push_inward(child, negated=not negated)
+            return to_negation_normal_form(child, negated=not negated)
         case And(children) | Or(children):
-            inner = tuple(push_inward(child, negated=negated) for child in children)
+            inner = tuple(to_negation_normal_form(child, negated=negated) for child in children)
             return All(inner) if isinstance(expression, And) != negated else Some(inner)
         case Weighted(predicate, weight):
             return _literal(predicate, negated, weight)
@@ -68,6 +59,5 @@ def push_inward(expression: Expression, *, negated: bool = False) -> Positive:
 
 def _literal(predicate: Predicate, negated: bool, weight: float) -> Literal:
     if negated and isinstance(predicate, Comparison):
-        flipped = _COMPLEMENT[predicate.operator]
-        return Literal(Comparison(predicate.attribute, flipped, predicate.value), False, weight)
+        return Literal(opposite(predicate), False, weight)
     return Literal(predicate, negated, weight)

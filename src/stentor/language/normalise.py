@@ -1,31 +1,50 @@
-"""Text's tree → alternatives of conditions: multiplied out, simplified, never changing a score.
+"""Text's tree → alternatives of predicates: multiplied out, simplified, never changing a score.
 
-tree ─push_inward─▶ literals under All/Some ─expand─▶ alternatives ─simplify─▶ NormalForm
+tree ─negation─▶ literals under All/Some ─expand─▶ alternatives ─simplify─▶ NormalForm
+
+Alternatives that another one absorbs are left out: wherever they hold it holds, scoring no less.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from stentor.errors import LimitError
-from stentor.language.absorb import without_absorbed
-from stentor.language.conditions import Condition
 from stentor.language.evaluate import alternatives
-from stentor.language.limits import ANY_SIZE, DEFAULT_LIMITS, Limits, tree_depth
-from stentor.language.negation import All, Literal, Positive, push_inward
+from stentor.language.limits import ANY_SIZE, DEFAULT_LIMITS, Limits
+from stentor.language.negation import All, Literal, Positive, to_negation_normal_form
+from stentor.language.normal_predicates import (
+    Intervals,
+    IsMissing,
+    IsPresent,
+    Membership,
+    NormalPredicate,
+    Test,
+)
+from stentor.language.predicates import check_limit, size_of
+from stentor.language.predicates import check_size as check_predicate
+from stentor.language.predicates.comparison import intersection
+from stentor.language.predicates.pattern import steps_of
 from stentor.language.simplify import Known, simplify
-from stentor.language.uses import predicates_of
-from stentor.model import Expression, Has, In, Like, Polygon, Predicate, Within
+from stentor.language.syntax_errors import field_asked_for
+from stentor.language.tree import check_weight, leaves_of, tree_depth
+from stentor.model import Expression, Like, Predicate, Weighted
+from stentor.model.event import RECORD_FIELDS
 
-Conditions = tuple[Condition, ...]
+#: Comparing all pairs is quadratic; larger forms keep their absorbed alternatives.
+MOST_COMPARED = 100_000  # pairs of alternatives times their predicates
+
+Conjunction = tuple[NormalPredicate, ...]
+Grouped = dict[str, list[NormalPredicate]]  # by attribute
 
 
 @dataclass(frozen=True, slots=True)
 class NormalForm:
-    """Alternatives, each a conjunction of conditions in the order of the attributes' names."""
+    """Alternatives, each a conjunction of predicates in the order of the attributes' names."""
 
-    alternatives: tuple[Conditions, ...]
+    alternatives: tuple[Conjunction, ...]
 
     @property
     def never(self) -> bool:
@@ -59,11 +78,11 @@ def normalise(expression: Expression, limits: Limits = DEFAULT_LIMITS) -> Normal
     if recent is not None and limits in (recent.limits, ANY_SIZE):
         return recent.form
     check_size(expression, limits)
-    positive = push_inward(expression)
-    size = _brake(positive, limits)
+    positive = to_negation_normal_form(expression)
+    size = _check_expansion(positive, limits)
     known: Known = {}
     simplified = [simplify(alternative, known) for alternative in alternatives(positive)]
-    possible = tuple(conditions for conditions in simplified if conditions is not None)
+    possible = tuple(predicates for predicates in simplified if predicates is not None)
     if len(possible) > 1:
         possible = without_absorbed(tuple(dict.fromkeys(possible)))
     form = NormalForm(possible)
@@ -79,30 +98,24 @@ def _remember(recent: _Recent) -> None:
 
 
 def check_size(expression: Expression, limits: Limits) -> None:
-    """Refuse a tree (from a builder, say) that is deeper or larger than *limits* allow."""
-    _check("levels of nesting", tree_depth(expression), limits.depth)
-    predicates = list(predicates_of(expression))
-    _check("predicates", len(predicates), limits.predicates)
-    for predicate in predicates:
-        match predicate:
-            case In(_, values):
-                _check("values in a list", len(values), limits.list_length)
-            case Like(_, pattern):
-                _check("characters in a pattern", len(pattern), limits.pattern_length)
-            case Has(_, words, _):
-                _check("words", len(words), limits.words)
-            case Within(_, Polygon(rings)):
-                _check("points in a polygon", sum(map(len, rings)), limits.polygon_points)
+    """Refuse a tree (from a builder, say) that *limits* or the rules of the language forbid."""
+    check_limit("levels of nesting", tree_depth(expression), limits.depth)
+    if limits.are_of_our_own:
+        return
+    leaves = list(leaves_of(expression))
+    check_limit("predicates", len(leaves), limits.predicates)
+    for leaf in leaves:
+        predicate: Predicate = leaf.predicate if isinstance(leaf, Weighted) else leaf
+        if isinstance(leaf, Weighted):
+            check_weight(leaf.weight)
+        if predicate.attribute in RECORD_FIELDS:
+            raise field_asked_for(predicate.attribute)
+        check_predicate(predicate, limits)
 
 
-def _check(what: str, found: int, limit: int) -> None:
-    if found > limit:
-        raise LimitError(f"the expression has {found:,} {what}; the limit is {limit:,}")
-
-
-def _brake(positive: Positive, limits: Limits) -> int:
+def _check_expansion(positive: Positive, limits: Limits) -> int:
     """Refuse what would multiply out too far, before anything is multiplied; how far it would."""
-    count, size = _expanded_size(positive)
+    count, size = _expanded_size(positive, _size)
     if count > limits.alternatives:
         raise LimitError(
             f"the expression multiplies out to {_rounded(count)} alternatives; the limit is "
@@ -115,6 +128,13 @@ def _brake(positive: Positive, limits: Limits) -> int:
             f"the limit is {limits.expanded_predicates:,}",
             hint="split it into several subscriptions",
         )
+    _, steps = _expanded_size(positive, _steps)
+    if steps > limits.pattern_steps:
+        raise LimitError(
+            f"the expression's LIKEs take {_rounded(steps)} steps for each character of a text; "
+            f"the limit is {limits.pattern_steps:,}",
+            hint="shorten what stands between two % together with _, or split the subscription",
+        )
     return size
 
 
@@ -122,11 +142,11 @@ def _rounded(count: int) -> str:
     return f"{count:,}" if count < 10**9 else "more than a billion"
 
 
-def _expanded_size(positive: Positive) -> tuple[int, int]:
-    """How many alternatives *positive* has, and how many predicates and values together."""
+def _expanded_size(positive: Positive, size_of: Callable[[Predicate], int]) -> tuple[int, int]:
+    """How many alternatives *positive* has, and the sizes of all their predicates together."""
     if isinstance(positive, Literal):
-        return 1, _size(positive.predicate)
-    sizes = [_expanded_size(child) for child in positive.children]
+        return 1, size_of(positive.predicate)
+    sizes = [_expanded_size(child, size_of) for child in positive.children]
     if not isinstance(positive, All):
         return sum(count for count, _ in sizes), sum(size for _, size in sizes)
     count, size = 1, 0
@@ -135,14 +155,59 @@ def _expanded_size(positive: Positive) -> tuple[int, int]:
     return count, size
 
 
+def _steps(predicate: Predicate) -> int:
+    return steps_of(predicate.pattern) if isinstance(predicate, Like) else 0
+
+
 def _size(predicate: Predicate) -> int:
     """What a predicate weighs: one, or what its list, words or polygon hold by the hundred."""
-    match predicate:
-        case In(_, values):
-            return 1 + len(values) // 100
-        case Has(_, words, _):
-            return 1 + len(words) // 100
-        case Within(_, Polygon(rings)):
-            return 1 + sum(map(len, rings)) // 100
+    return 1 + size_of(predicate) // 100
+
+
+def without_absorbed(conjunctions: tuple[Conjunction, ...]) -> tuple[Conjunction, ...]:
+    """*conjunctions* less those that can neither match nor score more than another of them."""
+    if len(conjunctions) * sum(map(len, conjunctions)) > MOST_COMPARED:
+        return conjunctions
+    kept = {position: _by_attribute(one) for position, one in enumerate(conjunctions)}
+    for position, narrow in list(kept.items()):
+        if any(absorbs(wide, narrow) for other, wide in kept.items() if other != position):
+            del kept[position]
+    return tuple(conjunctions[position] for position in kept)
+
+
+def _by_attribute(predicates: tuple[NormalPredicate, ...]) -> Grouped:
+    groups: Grouped = {}
+    for predicate in predicates:
+        groups.setdefault(predicate.attribute, []).append(predicate)
+    return groups
+
+
+def absorbs(wide: Grouped, narrow: Grouped) -> bool:
+    """Whether *wide* holds wherever *narrow* does and never scores less."""
+    for attribute, (first, *_) in narrow.items():
+        if first.weight > (wide[attribute][0].weight if attribute in wide else 0.0):
+            return False
+    return all(
+        any(implies(predicate.test, wanted.test) for predicate in narrow.get(attribute, ()))
+        for attribute, group in wide.items()
+        for wanted in group
+    )
+
+
+def implies(left: Test, right: Test) -> bool:
+    """Whether *left* is known to imply *right*; sound, and False where it is not obvious."""
+    if left == right:
+        return True
+    match left, right:
+        case IsMissing(), _:
+            return False
+        case _, IsPresent():
+            return True
+        case Intervals(inner), Intervals(outer):
+            return intersection(inner, outer) == inner
+        case Membership(few, False), Membership(many, False):
+            return set(few) <= set(many)
+        case Membership(few, False), Membership(excluded, True):
+            return not set(few) & set(excluded)
         case _:
-            return 1
+            return False

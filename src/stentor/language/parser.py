@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from math import inf
 
-from stentor.errors import ExpressionError, LimitError
-from stentor.language import mistakes
-from stentor.language.combine import all_of, any_of, weighted
-from stentor.language.constants import TRUE
-from stentor.language.cursor import LiteralHook
-from stentor.language.functions import NAMES, PREDICATES, take
+from stentor.errors import ExpressionError, LimitError, SettingsError
+from stentor.language import syntax_errors
+from stentor.language.cursor import Cursor, LiteralHook
 from stentor.language.lexer import END, RESERVED, is_plain_name
-from stentor.language.limits import DEFAULT_LIMITS, Limits, check_text, tree_depth
-from stentor.language.predicates import PredicateCursor
-from stentor.language.strings import is_string
-from stentor.model.expression import Expression, Has, Not, Operator, Truth
+from stentor.language.limits import DEFAULT_LIMITS, Limits, check_text
+from stentor.language.literals import TRUE, is_string, shown_value
+from stentor.language.predicates import AFTER_ATTRIBUTE, FUNCTIONS, attribute_kind, comparison
+from stentor.language.predicates.calls import NAMES, take
+from stentor.language.tree import all_of, any_of, tree_depth, weighted
+from stentor.model.expression import Expression, Not, Operator, Truth
 from stentor.model.kind import Kind
 from stentor.model.schema import Schema
+from stentor.model.scoring import MOST_WEIGHT
 
 _OPERATORS: dict[str, Operator] = {
     "=": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="
@@ -24,9 +25,6 @@ _OPERATORS: dict[str, Operator] = {
 _TURNED: dict[Operator, Operator] = {
     "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="
 }  # fmt: skip
-
-_STRING = Kind.STRING
-_POINT = Kind.POINT
 
 
 def parse(
@@ -37,7 +35,7 @@ def parse(
     parameters: Mapping[str, object] | None = None,
     literal: LiteralHook | None = None,
 ) -> Expression:
-    """The tree of *text*; an ExpressionError that underlines the place where there is none.
+    """The tree of *text*; an ExpressionError that underlines what is wrong where there is none.
 
     *schema* checks names and kinds, and reads a string as a timestamp where one is expected.
     *parameters* gives the values of `:name` markers. *literal* is called with the number (from 0)
@@ -47,7 +45,13 @@ def parse(
     Comparison(attribute='price', operator='<', value=Constant(kind=<Kind.NUMBER: 'number'>, \
 value=3300.0))
     """
+    if not (schema is None or isinstance(schema, Schema)):
+        raise SettingsError(f"a schema is a Schema, got {shown_value(schema)}")
+    if not isinstance(limits, Limits):
+        raise SettingsError(f"limits are Limits, got {shown_value(limits)}")
     check_text(text, limits.bytes)
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise ExpressionError(f"parameters are a mapping of names, got {shown_value(parameters)}")
     parser = _Parser(text, schema, limits, parameters, literal)
     expression = parser.expression(0)
     if parser.tokens[parser.at] != END:
@@ -57,7 +61,7 @@ value=3300.0))
     return expression
 
 
-class _Parser(PredicateCursor):
+class _Parser(Cursor):
     __slots__ = ("deepest", "deepest_at", "predicates", "weighing")
 
     def __init__(
@@ -116,9 +120,9 @@ class _Parser(PredicateCursor):
         return child
 
     def no_joint(self, closing: str) -> ExpressionError:
-        """The error for whatever stands here, after a whole predicate or group."""
+        """The error for the next token, after a whole predicate or group."""
         before, token = self.tokens[self.at - 1], self.tokens[self.at]
-        return self.placed(mistakes.no_joint(before, token, closing), self.at)
+        return self.with_position(syntax_errors.no_joint(before, token, closing), self.at)
 
     def deeper(self, depth: int) -> int:
         """The depth one level further in, where that is allowed."""
@@ -136,14 +140,14 @@ class _Parser(PredicateCursor):
     def too_deep(self, at: int) -> ExpressionError:
         """The error for what is nested too deep around the *at*-th token."""
         large = LimitError(f"nested deeper than {self.limits.depth} levels, which is the limit")
-        return self.placed(large, at)
+        return self.with_position(large, at)
 
     def predicate(self, depth: int) -> Expression:
         """One predicate, from its attribute, its value or its function's name on."""
         start = self.at
         if self.predicates == self.limits.predicates:
             large = LimitError(f"more than {self.predicates:,} predicates, which is the limit")
-            raise self.placed(large, start)
+            raise self.with_position(large, start)
         self.predicates += 1
         token = self.tokens[start]
         following = self.tokens[start + 1]
@@ -160,7 +164,8 @@ class _Parser(PredicateCursor):
             return self.turned_comparison()
         if operator is not None:
             self.at = start + 2
-            return self.comparison(attribute, operator, self.constant(), start, start + 2)
+            constant = self.constant()
+            return comparison.read(self, attribute, operator, constant, start, start + 2)
         return self.worded(attribute, start)
 
     def worded(self, attribute: str, start: int) -> Expression:
@@ -168,11 +173,11 @@ class _Parser(PredicateCursor):
         token = self.tokens[self.at]
         word = RESERVED.get(token, "")
         if word in ("AND", "OR") or token in (END, ")", ","):
-            return self.comparison(attribute, "=", TRUE, start, start)
-        read = _AFTER_ATTRIBUTE.get(word)
+            return comparison.read(self, attribute, "=", TRUE, start, start)
+        read = AFTER_ATTRIBUTE.get(word)
         if read is None and word != "NOT":
-            error = mistakes.no_operator(attribute, token, self.tokens[self.at + 1])
-            raise self.placed(error, self.at)
+            error = syntax_errors.no_operator(attribute, token, self.tokens[self.at + 1])
+            raise self.with_position(error, self.at)
         self.at += 1
         return Not(self.negated(attribute, start)) if read is None else read(self, attribute, start)
 
@@ -181,27 +186,27 @@ class _Parser(PredicateCursor):
         token = self.tokens[self.at]
         word = RESERVED.get(token, "")
         if word not in ("IN", "BETWEEN", "LIKE"):
-            error = mistakes.expected("IN, BETWEEN or LIKE after NOT", token)
-            raise self.placed(error, self.at)
+            error = syntax_errors.expected("IN, BETWEEN or LIKE after NOT", token)
+            raise self.with_position(error, self.at)
         self.at += 1
-        return _AFTER_ATTRIBUTE[word](self, attribute, start)
+        return AFTER_ATTRIBUTE[word](self, attribute, start)
 
     def turned_comparison(self) -> Expression:
         """`constant operator attribute`, or TRUE or FALSE alone."""
         start = self.at
         if not self.starts_constant():
-            raise self.placed(mistakes.no_predicate(self.tokens[start]), start)
+            raise self.with_position(syntax_errors.no_predicate(self.tokens[start]), start)
         constant = self.constant()
         operator = _OPERATORS.get(self.tokens[self.at])
         if operator is None:
             if constant.kind is Kind.BOOLEAN:
                 return Truth(bool(constant.value))
-            raise self.placed(mistakes.lone_value(self.tokens[self.at]), start, self.at)
+            raise self.with_position(syntax_errors.lone_value(self.tokens[self.at]), start, self.at)
         self.at += 1
         if self.starts_constant():
-            raise self.placed(mistakes.two_values(), start, self.at + 1)
+            raise self.with_position(syntax_errors.two_values(), start, self.at + 1)
         attribute = self.attribute()
-        return self.comparison(attribute, _TURNED[operator], constant, start, start)
+        return comparison.read(self, attribute, _TURNED[operator], constant, start, start)
 
     def call(self, token: str, depth: int) -> Expression:
         """A function's predicate, from its name on."""
@@ -209,20 +214,21 @@ class _Parser(PredicateCursor):
         name = token.lower()
         if name == "weight":
             return self.weight(depth)
-        read = PREDICATES.get(name)
+        read = FUNCTIONS.get(name)
         if read is None:
-            raise self.placed(mistakes.no_such_predicate(token, NAMES), start)
+            raise self.with_position(syntax_errors.no_such_predicate(token, NAMES), start)
         self.at = start + 2
-        predicate = read(self)
-        kind = _STRING if isinstance(predicate, Has) else _POINT
-        self.use(predicate.attribute, kind, start)
+        predicate = read(self, name)
+        kind = attribute_kind(predicate)
+        if kind is not None:
+            self.use(predicate.attribute, kind, start)
         return predicate
 
     def weight(self, depth: int) -> Expression:
         """`weight(predicate, number)`, from its name on."""
         start = self.at
         if self.weighing:
-            raise self.placed(mistakes.nested_weight(), start)
+            raise self.with_position(syntax_errors.nested_weight(), start)
         self.weighing = True
         self.predicates -= 1  # the one inside counts
         self.at = start + 2
@@ -232,14 +238,6 @@ class _Parser(PredicateCursor):
         number = self.number("a weight")
         take(self, ")", "weight")
         try:
-            return weighted(expression, number)
+            return weighted(expression, number, inf if self.limits.are_of_our_own else MOST_WEIGHT)
         except ExpressionError as error:
-            raise self.placed(error, start, self.at) from None
-
-
-_AFTER_ATTRIBUTE: dict[str, Callable[[PredicateCursor, str, int], Expression]] = {
-    "BETWEEN": PredicateCursor.between,
-    "IN": PredicateCursor.in_list,
-    "IS": PredicateCursor.is_null,
-    "LIKE": PredicateCursor.like,
-}
+            raise self.with_position(error, start, self.at) from None

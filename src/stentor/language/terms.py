@@ -38,6 +38,11 @@ _SIMPLE: Final = re.compile(
     "[\0-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u0590\u2010-\u2027\u2030-\u205e\u20a0-\u20c0]*"
 )
 _WORD: Final = re.compile(r"[^\W_]+")
+# Wildcards directly at a letter or digit, which mean any text or any character elsewhere.
+_WILDCARD: Final = re.compile(
+    r"(?<=[^\W_])[*?] | [*?%](?=[^\W_]) | (?<=[^\W\d_])% | \A_(?=[^\W_]) | (?<=[^\W_])_\Z",
+    re.VERBOSE,
+)
 
 _ZERO_WIDTH_SPACE: Final = "\u200b"
 # Default ignorables (Unicode's DerivedCoreProperties) of other categories than Cf: grapheme joiner,
@@ -82,6 +87,17 @@ def has_term(word: str) -> bool:
     return word.isalnum() or bool(fold_terms(word))
 
 
+def has_wildcard(word: str) -> bool:
+    """Whether *word* looks for part of a word, as `nurs*`, `n?rse`, `nurs%` and `nurs_` do.
+
+    A percent sign after a digit is a percent sign, and `_` inside a word separates.
+
+    >>> has_wildcard("nurs*"), has_wildcard("50% wi-fi snake_case")
+    (True, False)
+    """
+    return not word.isalnum() and _WILDCARD.search(word) is not None
+
+
 def _normalised(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
@@ -113,14 +129,18 @@ def _folded(text: str) -> tuple[str, str]:
 def _without_excess_marks(text: str, kinds: str) -> tuple[str, str]:
     if _MARK * (_MOST_MARKS + 1) not in kinds:
         return text, kinds
-    bounds = [0, *(place for run in _EXCESS.finditer(kinds) for place in run.span()), len(text)]
+    bounds = [
+        0,
+        *(location for run in _EXCESS.finditer(kinds) for location in run.span()),
+        len(text),
+    ]
     kept = (text[start:stop] for start, stop in zip(bounds[::2], bounds[1::2], strict=True))
     return "".join(kept), _EXCESS.sub("", kinds)
 
 
 def _pairs(folded: str, kinds: str, start: int, stop: int) -> list[str]:
     """The overlapping pairs of one run, marks going with their characters."""
-    bounds = [place for place in range(start, stop) if kinds[place] != _MARK] + [stop]
+    bounds = [position for position in range(start, stop) if kinds[position] != _MARK] + [stop]
     if len(bounds) == 2:
         return [folded[start:stop]]
     return [folded[first:second] for first, second in zip(bounds, bounds[2:], strict=False)]

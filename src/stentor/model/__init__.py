@@ -27,7 +27,7 @@ from stentor.model.region import Box, Circle, Polygon, Region
 from stentor.model.schema import Schema
 from stentor.model.scoring import Scoring
 from stentor.model.subscription import Subscription
-from stentor.model.value import Constant, Point, Range, Value
+from stentor.model.values import Constant, Point, Range, Value
 
 __all__ = [
     "HERE",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stentor.model.region import Region
-from stentor.model.value import Constant
+from stentor.model.values import Constant
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -62,7 +62,7 @@ class IsNull:
 class Has:
     """`has_all(attribute, words…)` or, with *every* false, `has_any(attribute, words…)`.
 
-    A word that folds to several terms asks for all of them.
+    A word that folds to several terms wants all of them.
     """
 
     attribute: str

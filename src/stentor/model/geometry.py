@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 #: Mean radius of the earth in metres.
 EARTH_RADIUS = 6_371_008.8
-#: Stands in place of a centre's cosine where the space is a plane.
+#: Instead of a centre's cosine where the space is a plane.
 PLANE = -1.0
 
 OUTSIDE, BORDER, INSIDE = 0, 1, 2
@@ -61,7 +61,7 @@ def distance(x1: float, y1: float, x2: float, y2: float, plane: bool) -> float:
 
 
 def circle_box(x: float, y: float, radius: float, plane: bool) -> tuple[float, float, float, float]:
-    """A box (west, south, east, north) that surely holds the circle; never crosses 180°."""
+    """A box (west, south, east, north) around the circle; never crosses 180°."""
     if plane:
         slack = 1e-12 * (abs(x) + abs(y) + radius)
         reach = radius + slack

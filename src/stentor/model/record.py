@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stentor.model.event import Event
 from stentor.model.subscription import Subscription
-from stentor.model.value import Point
+from stentor.model.values import Point
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stentor.model.geometry import BORDER, INSIDE, circle_terms, in_box, in_circle, in_ring
-from stentor.model.value import Point
+from stentor.model.values import Point
 
 Ring = tuple[Point, ...]  # closed: the last point repeats the first
 

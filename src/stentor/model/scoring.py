@@ -8,8 +8,13 @@ and never exceeds their sum: then the bounds by which indexes prune hold.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 from stentor.errors import SettingsError
+
+#: Of a predicate, and of an attribute of an event. The product of two, summed over all predicates
+#: that an expression can have, is far from the largest double: no score overflows.
+MOST_WEIGHT: Final = 1e100
 
 
 class Scoring(IntEnum):
@@ -31,7 +36,7 @@ class Scoring(IntEnum):
             return name
         try:
             return cls[name.upper()]
-        except (KeyError, AttributeError):
+        except (KeyError, AttributeError, TypeError):
             known = ", ".join(repr(one.name.lower()) for one in cls)
             raise SettingsError(f"no scoring {name!r}; there are {known}") from None
 

@@ -1,16 +1,16 @@
-"""A standing question."""
+"""A subscription."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from stentor.model.expression import Expression
-from stentor.model.value import Point
+from stentor.model.values import Point
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a subscriber wants: an expression, where it stands, until when (microseconds)."""
+    """What a subscriber wants: an expression, its location, until when (microseconds)."""
 
     id: str
     expression: Expression

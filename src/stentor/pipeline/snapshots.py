@@ -4,8 +4,8 @@ path/
   manifest.json     a snapshot's: schema, counts, the names of its shards
   <shard>/          complete in itself, so that a stream keeps shards without a snapshot
     manifest.json   schema, structure, count
-    subscriptions/  what stands, as `engine/standing.py` writes it,
-    index/          and the structure over it
+    subscriptions/  current ones, as `engine/folder.py` writes them,
+    index/          and the structure over them
 """
 
 from __future__ import annotations
@@ -17,27 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from stentor.encoding.columns import (
-    KIND_MASK,
-    TERMS,
-    Int64,
-    SubscriptionColumns,
-    subscription_count,
-)
-from stentor.engine.names import StringArrays
-from stentor.engine.standing import open_subscriptions, write_subscriptions
+from stentor._files import explain_os_errors
+from stentor.encoding.columns import Int64, SubscriptionColumns, subscription_count
+from stentor.encoding.kinds import KEYWORDS, KIND_MASK
+from stentor.engine.folder import Trust, open_subscriptions, write_subscriptions
+from stentor.engine.ids import StringArrays
 from stentor.engine.state import State
 from stentor.index.catalog import structure_class
 from stentor.index.layered import Layered
-from stentor.index.storage import Meta, new_folder, read_arrays, write_arrays
+from stentor.index.storage.arrays import Meta, inner_folder, new_folder, read_arrays, write_arrays
 from stentor.index.structure import Structure
 from stentor.model import Schema
-from stentor.pipeline.commit.new_files import explaining
 
 SNAPSHOT, SHARD = "snapshot", "shard"
 
 
-def build_index(
+def write_shard(
     columns: SubscriptionColumns,
     ids: StringArrays,
     texts: StringArrays,
@@ -49,14 +44,14 @@ def build_index(
 
     Cost: that of building *structure*, and a pass over the bytes for their sums.
     """
-    is_searched = columns.kind & KIND_MASK == TERMS
+    is_searched = columns.kind & KIND_MASK == KEYWORDS
     own = {
         "index": structure.name,
         "count": subscription_count(columns),
         "mentioned": np.unique(columns.attribute).tolist(),
         "searched": np.unique(columns.attribute[is_searched]).tolist(),
     }
-    with explaining(folder), new_folder(folder) as fresh:
+    with explain_os_errors(folder), new_folder(folder) as fresh:
         write_subscriptions(fresh, columns, ids, texts, structure)
         write_arrays(fresh, {}, kind=SHARD, meta={**meta, **own})
 
@@ -82,27 +77,27 @@ class Shard:
 
     @property
     def mentioned(self) -> frozenset[str]:
-        """The attributes that any of these subscriptions asks about."""
+        """The attributes that any of these subscriptions tests."""
         return self._names("mentioned")
 
     @property
     def searched(self) -> frozenset[str]:
-        """The attributes of which any of these subscriptions asks for terms."""
+        """The attributes of which any of these subscriptions wants terms."""
         return self._names("searched")
 
     def _names(self, field: str) -> frozenset[str]:
-        names = list(self.schema)
+        names = self.schema.by_code
         return frozenset(names[code] for code in self.meta[field])
 
 
-def open_index(folder: Path, *, verify: bool = False) -> Shard:
+def open_shard(folder: Path, *, verify: bool = False) -> Shard:
     """What `build_index` put into *folder*.
 
     Cost: milliseconds, whatever it holds; with *verify* all of it is read.
     """
     _, meta = read_arrays(folder, kind=SHARD)
     structure = structure_class(meta["index"])
-    state = open_subscriptions(folder, structure, verify=verify)
+    state = open_subscriptions(folder, structure, Trust(sums=verify))
     return Shard(state, Schema.from_dict(meta["schema"]), meta)
 
 
@@ -128,18 +123,26 @@ class Snapshot:
     shards: tuple[str, ...]
     """The names of its shards' folders, which no other snapshot at this path has."""
     mentioned: frozenset[str]
-    """The attributes that any subscription asks about."""
+    """The attributes that any subscription tests."""
     schema: Schema
+    sentences: tuple[str, ...] = ()
+    """What was wrong with the first rows that were left out."""
 
 
 def write_manifest(
-    folder: Path, schema: Schema, shards: Iterable[str], mentioned: Iterable[str], **counts: int
+    folder: Path,
+    schema: Schema,
+    shards: Iterable[str],
+    mentioned: Iterable[str],
+    sentences: Iterable[str] = (),
+    **counts: int,
 ) -> None:
     """Make the shards in *folder* a snapshot; *counts* are `count` and `rejected`."""
     meta = {
         "schema": schema.to_dict(),
         "shards": list(shards),
         "mentioned": sorted(mentioned),
+        "told": list(sentences),
         **counts,
     }
     write_arrays(folder, {}, kind=SNAPSHOT, meta=meta)
@@ -152,7 +155,7 @@ def read_snapshot(path: Path) -> Snapshot:
     """
     _, meta = read_arrays(path, kind=SNAPSHOT)
     for name in meta["shards"]:
-        open_index(path / name)
+        open_shard(inner_folder(path, name))
     return Snapshot(
         path,
         meta["count"],
@@ -160,4 +163,5 @@ def read_snapshot(path: Path) -> Snapshot:
         tuple(meta["shards"]),
         frozenset(meta["mentioned"]),
         Schema.from_dict(meta["schema"]),
+        tuple(meta.get("told", ())),
     )

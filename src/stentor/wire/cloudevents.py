@@ -18,8 +18,10 @@ from typing import Any, Final
 
 from stentor.errors import RecordError
 from stentor.model import Event, Match
+from stentor.model.values.object import Raw, check_object, says
+from stentor.model.values.string import describe
+from stentor.model.values.time import time_text
 from stentor.wire.events import NESTED, event_to_dict, plain
-from stentor.wire.fields import Raw, check_object, moment_text, shown
 
 PREFIX: Final = "ce_"
 SPEC_VERSION: Final = "1.0"
@@ -28,8 +30,8 @@ SOURCE: Final = "stentor"
 EVENT_TYPE: Final = "stentor.event"
 DELIVERY_TYPE: Final = "stentor.delivery"
 
-#: Context attributes that have a place of their own in an event.
-_PLACED: Final = frozenset({"specversion", "id", "time", "expirytime", "data", "data_base64"})
+#: Context attributes that are fields of an event.
+_FIELDS: Final = frozenset({"specversion", "id", "time", "expirytime", "data", "data_base64"})
 _NAME: Final = re.compile(r"[a-z0-9]+", re.ASCII)
 _MOST_INTEGER: Final = 2**31 - 1
 
@@ -40,7 +42,7 @@ def is_cloudevent(raw: Raw) -> bool:
 
 
 def cloudevent_to_plain(raw: Any) -> dict[str, Any]:
-    """The nested dict (see `events.py`) of the event that the CloudEvent *raw* stands for.
+    """The nested dict (see `events.py`) of the event that the CloudEvent *raw* describes.
 
     >>> cloudevent_to_plain({"specversion": "1.0", "id": "7", "source": "/shop", "type": "offer",
     ...                      "data": {"price": 299}})
@@ -50,16 +52,17 @@ def cloudevent_to_plain(raw: Any) -> dict[str, Any]:
      'time': None, 'until': None}
     """
     raw = check_object(raw, "a CloudEvent")
-    if raw.get("specversion") != SPEC_VERSION:
+    version = raw.get("specversion")
+    if not says(version, SPEC_VERSION):
         raise RecordError(
-            f"expected {SPEC_VERSION!r}, got {shown(raw.get('specversion'))}", field="specversion"
+            f"expected {SPEC_VERSION!r}, got {describe(version)}", field="specversion"
         )
     for name in ("id", "source", "type"):
         if not isinstance(raw.get(name), str) or not raw[name]:
             raise RecordError("a CloudEvent needs one: a non-empty string", field=name)
     attributes = _data(raw)
     for name, value in raw.items():
-        if name not in _PLACED and value is not None:
+        if name not in _FIELDS and value is not None:
             _check_context_attribute(name, value)
             if attributes.get(PREFIX + name) is not None:
                 raise RecordError(
@@ -81,7 +84,7 @@ def event_to_cloudevent(
 ) -> dict[str, Any]:
     """*event* as a CloudEvent; *source* and *event_type* serve where it did not come as one.
 
-    Weights have no place in a CloudEvent and are left out.
+    A CloudEvent has no weights: they are left out.
     """
     data = {name: plain(value) for name, value in event.attributes.items()}
     context: dict[str, Any] = {"source": source, "type": event_type}
@@ -91,8 +94,8 @@ def event_to_cloudevent(
     return _cloudevent(
         id=event.id.removeprefix(f"{context['source']}#"),
         **context,
-        time=moment_text(time),
-        expirytime=moment_text(event.until),
+        time=time_text(time),
+        expirytime=time_text(event.until),
         data=data,
     )
 
@@ -110,8 +113,8 @@ def delivery_to_cloudevent(
         source=source,
         type=DELIVERY_TYPE,
         subject=match.subscription,
-        time=moment_text(time),
-        expirytime=moment_text(event.until),
+        time=time_text(time),
+        expirytime=time_text(event.until),
         data={"event": event_to_dict(event), "score": match.score},
     )
 
@@ -136,7 +139,7 @@ def _data(raw: Raw) -> dict[str, Any]:
         return {}
     if not isinstance(data, Mapping):
         raise RecordError(
-            f"expected a JSON object, whose members are the attributes, got {shown(data)}",
+            f"expected a JSON object, whose members are the attributes, got {describe(data)}",
             field="data",
         )
     return dict(data)
@@ -152,7 +155,7 @@ def _check_context_attribute(name: str, value: Any) -> None:
 
 
 def _is_context_attribute(name: str, value: Any) -> bool:
-    if not _NAME.fullmatch(name) or name in _PLACED:
+    if not _NAME.fullmatch(name) or name in _FIELDS:
         return False
     if isinstance(value, str):
         return value != ""

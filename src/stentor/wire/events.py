@@ -2,7 +2,8 @@
 
 Flat: `{"id": "e1", "text": "iPad", "loc": [151.2, -33.9], "price": 299, "until": …}`; what is not
 one of `id until time weights seq op` is an attribute. Nested: `{"id": …, "attributes": {…}}`; then
-every name is free. A null is the same as leaving the attribute out, and so is NaN.
+every name is free, though no subscription can name an attribute of those six. A null is the same as
+leaving the attribute out, and so is NaN.
 """
 
 from __future__ import annotations
@@ -11,25 +12,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from stentor.errors import RecordError
-from stentor.model import Event, Kind, Point, Range, Schema, Value
-from stentor.model.schema import Use
-from stentor.model.time import format_timestamp, instant
-from stentor.model.value import kind_of, value_of
-from stentor.wire.fields import (
-    Raw,
-    check_fields,
-    check_object,
-    id_of,
-    moment_text,
-    name_of,
-    shown,
+from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
+from stentor.model.event import RECORD_FIELDS
+from stentor.model.schema import AttributeUse
+from stentor.model.values import check_value, kind_of, read_value
+from stentor.model.values.number import check_weight_count, read_weight, read_weights
+from stentor.model.values.object import Raw, check_fields, check_object, says
+from stentor.model.values.string import (
+    check_record_bytes,
+    check_string_bytes,
+    describe,
+    read_attribute_name,
+    read_id,
     utf8_length,
-    weights_of,
 )
+from stentor.model.values.time import check_micros, format_timestamp, read_time, time_text
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
 #: What a flat event cannot call its attributes.
-RESERVED: Final = ("id", "until", "time", "weights", "seq", "op")
+RESERVED: Final = RECORD_FIELDS
 #: Holds all attributes of a nested event.
 NESTED: Final = "attributes"
 
@@ -37,7 +38,7 @@ NESTED: Final = "attributes"
 def event_from_dict(
     raw: Raw, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS
 ) -> Event:
-    """The event that *raw* stands for; *schema* learns from it once all of it is valid.
+    """The event that *raw* describes; *schema* learns from it once all of it is valid.
 
     In a declared schema, attributes that it does not have are left out unread.
 
@@ -48,23 +49,28 @@ def event_from_dict(
     """
     given = _attributes(check_object(raw, "an event"))
     _check_size(given, schema, limits)
-    if raw.get("op") not in (None, "publish"):
-        raise RecordError(f"an event's op is 'publish', got {shown(raw['op'])}", field="op")
+    check_event_op(raw.get("op"))
     attributes: dict[str, Value] = {}
     for name, cell in given.items():
         if is_wanted(name, schema):
-            value = value_of(cell, kind=schema.kind(name), plane=schema.plane, field=name)
+            value = read_value(cell, kind=schema.kind(name), plane=schema.plane, field=name)
             if value is not None:
                 attributes[name] = value
-    weights = weights_of(raw.get("weights"))
+    weights = read_weights(raw.get("weights"), limits.attributes)
     event = Event(
-        id_of(raw.get("id")),
+        read_id(raw.get("id")),
         attributes,
         {name: weight for name, weight in weights.items() if is_wanted(name, schema)},
-        instant(raw.get("until"), "until"),
+        read_time(raw.get("until"), "until"),
     )
     learn_event(event, schema)
     return event
+
+
+def check_event_op(op: Any) -> None:
+    """Refuse an event that does something else than to be published."""
+    if op is not None and not says(op, "publish"):
+        raise RecordError(f"an event's op is 'publish', got {describe(op)}", field="op")
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:
@@ -80,7 +86,7 @@ def event_to_dict(event: Event) -> dict[str, Any]:
     if event.weights:
         raw["weights"] = dict(event.weights)
     if event.until is not None:
-        raw["until"] = moment_text(event.until)
+        raw["until"] = time_text(event.until)
     return raw
 
 
@@ -94,25 +100,37 @@ def is_wanted(name: str, schema: Schema) -> bool:
     return not schema.declared or name in schema
 
 
+def check_event(event: Event, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS) -> None:
+    """Refuse an *event* of somebody else's making that no dict could have become."""
+    if not isinstance(event.id, str):
+        raise RecordError(f"expected a string, got {describe(event.id)}", field="id")
+    read_id(event.id)
+    attributes = check_object(event.attributes, "what an Event has as attributes")
+    strings = {
+        name: value.value if isinstance(value, Constant) else None
+        for name, value in attributes.items()
+    }
+    _check_size(strings, schema, limits)
+    for name, value in attributes.items():
+        check_value(value, plane=schema.plane, field=name)
+    for name, weight in check_object(event.weights, "what an Event has as weights").items():
+        read_weight(weight, read_attribute_name(name))
+    check_weight_count(len(event.weights), limits.attributes)
+    check_micros(event.until, "until")
+
+
 def learn_event(event: Event, schema: Schema) -> None:
     """Let *schema* take in what *event* uses; a TypeConflictError leaves it as it was."""
-    for name, value in event.attributes.items():
-        if not isinstance(value, Value):
-            raise RecordError(
-                f"an Event holds Constant, Range and Point values, got {shown(value)}; "
-                "pass a dict, or make the event by event_from_dict",
-                field=name,
-            )
     where = f"event {event.id!r}"
-    new: list[Use] = []
+    new: list[AttributeUse] = []
     for name, value in event.attributes.items():
         kind = kind_of(value)
         if schema.kind(name) is not kind:
-            new.append(Use(name, kind, where))
+            new.append(AttributeUse(name, kind, where))
     # A weight counts for IS NULL too, so its name is known even where the attribute is missing.
-    new += [Use(name, None, where) for name in event.weights if name not in schema]
+    new += [AttributeUse(name, None, where) for name in event.weights if name not in schema]
     if new:
-        schema.learn(new)
+        schema.learn(new, is_asked=False)
 
 
 def plain(value: Value) -> Any:
@@ -150,16 +168,9 @@ def _check_size(attributes: Raw, schema: Schema, limits: RecordLimits) -> None:
     size = 0
     for name, cell in attributes.items():
         if name not in schema:
-            name_of(name)
+            read_attribute_name(name)
         if isinstance(cell, str):
             length = utf8_length(cell)
-            if length > limits.string_bytes:
-                raise RecordError(
-                    f"the string has {length:,} bytes; the limit is {limits.string_bytes:,}",
-                    field=name,
-                )
+            check_string_bytes(length, limits.string_bytes, name)
             size += length
-    if size > limits.record_bytes:
-        raise RecordError(
-            f"the event's strings have {size:,} bytes; the limit is {limits.record_bytes:,}"
-        )
+    check_record_bytes(size, limits.record_bytes)

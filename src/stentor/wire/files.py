@@ -1,41 +1,149 @@
-"""Files of records: JSON lines, JSON documents, Parquet; told apart by what they hold.
-
-A file that begins as Parquet does is Parquet. One called `.json` or `.geojson` that is one JSON
-document is read as a whole: an array, a FeatureCollection or a single record. All others are JSON
-lines.
-"""
+"""Files of records: JSON lines, JSON documents, Parquet; bad records are data."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from io import TextIOBase
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
-from stentor.errors import RecordError, StentorError
+from stentor.errors import RecordError, SettingsError, StentorError
 from stentor.model import Schema
 from stentor.model.record import Record
-from stentor.wire.formats import ReadSettings, objects_of
-from stentor.wire.json_lines import read_with_places, record_or_error
+from stentor.wire.formats import ReadSettings, objects_of, record_from_object
 from stentor.wire.json_text import from_json, to_json
-from stentor.wire.rejected import Place, Rejected, raw_text
+from stentor.wire.records import record_to_dict
+from stentor.wire.rejected import RecordLocation, Rejected, raw_text
 
+Source = str | PathLike[str] | BinaryIO
+
+
+#: A byte order mark.
+BOM: Final = b"\xef\xbb\xbf"
+
+_BLANK: Final = b" \t\r\n\x1e"
 #: A larger document is read line by line, or not at all.
 MOST_DOCUMENT_BYTES: Final = 256_000_000
-
 _PARQUET: Final = b"PAR1"
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2"}
 _BOM: Final = b"\xef\xbb\xbf"
+_TABLES_OF_TEXT: Final = (".csv", ".tsv")
+#: Two names with a separator between them: no JSON begins like this.
+_HEADER: Final = re.compile(rb'"?[A-Za-z_][\w .-]*"?[,;\t]"?[A-Za-z_]')
+#: So much of a file says what it is.
+_LOOKED_AT: Final = 256
+
+
+class Line(NamedTuple):
+    """One line of a file, without its end; a longer one than allowed is cut, and not whole."""
+
+    number: int  # from 1
+    offset: int  # of its first byte
+    stop: int  # of the byte after its end
+    data: bytes
+    whole: bool
+
+
+def read_records(
+    source: Source, schema: Schema, settings: ReadSettings | None = None
+) -> Iterator[Record | Rejected]:
+    """The records of *source*, a path or a binary stream, each as soon as its line is there."""
+    for found, _, _ in read_with_locations(source, schema, settings or ReadSettings()):
+        yield found
+
+
+def read_with_locations(
+    source: Source, schema: Schema, settings: ReadSettings
+) -> Iterator[tuple[Record | Rejected, RecordLocation, int]]:
+    """`read_records`, each with where it was and how many bytes have been read by then."""
+    with _opened(source) as stream:
+        for line in lines_of(stream, settings.limits.record_bytes):
+            location = RecordLocation(line.number, line.offset)
+            for found in records_of_line(line, schema, settings):
+                yield found, location, line.stop
+
+
+def write_records(records: Iterable[Record], stream: BinaryIO) -> int:
+    """Write *records* to *stream* as JSON lines; returns how many there were."""
+    count = 0
+    for record in records:
+        stream.write(to_json(record_to_dict(record)).encode() + b"\n")
+        count += 1
+    return count
+
+
+def lines_of(stream: BinaryIO, most: int) -> Iterator[Line]:
+    """The lines of *stream* that are not blank; of those above *most* bytes only the beginning.
+
+    Memory: never more than *most* bytes of a line.
+    """
+    number = offset = 0
+    while data := stream.readline(most + 1):
+        number += 1
+        stop = offset + len(data)
+        whole = data.endswith(b"\n") or len(data) <= most
+        while not whole and (rest := stream.readline(1 << 20)):
+            stop += len(rest)
+            if rest.endswith(b"\n"):
+                break
+        data = stripped(data)
+        if data:
+            yield Line(number, offset, stop, data, whole)
+        offset = stop
+
+
+def stripped(line: bytes) -> bytes:
+    """*line* without what may be around a record: blanks, separators, a byte order mark."""
+    return line.strip(_BLANK).removeprefix(BOM).strip(_BLANK)
+
+
+def records_of_line(
+    line: Line, schema: Schema, settings: ReadSettings
+) -> Iterator[Record | Rejected]:
+    """The records of one line: most often one."""
+    try:
+        if not line.whole:
+            raise RecordError(f"the line is longer than {settings.limits.record_bytes:,} bytes")
+        objects = list(objects_of(from_json(line.data), settings))
+    except StentorError as error:
+        yield Rejected(str(error), raw_text(line.data), line.number, line.offset)
+        return
+    for raw in objects:
+        found = record_or_error(raw, schema, settings)
+        if isinstance(found, StentorError):
+            text = line.data if len(objects) == 1 else to_json(raw)
+            yield Rejected(str(found), raw_text(text), line.number, line.offset)
+        else:
+            yield found
+
+
+def _opened(source: Source) -> AbstractContextManager[BinaryIO]:
+    if isinstance(source, TextIOBase):
+        raise SettingsError("records are read from bytes; open the file with mode 'rb'")
+    if isinstance(source, (str, PathLike)):
+        return Path(source).open("rb")
+    return nullcontext(source)
+
+
+def record_or_error(raw: Any, schema: Schema, settings: ReadSettings) -> Record | StentorError:
+    """The record of *raw*, or why there is none."""
+    try:
+        return record_from_object(raw, schema, settings)
+    except StentorError as error:
+        return error
 
 
 class Chunk(NamedTuple):
     """Some records of a file, in order, and how many of its bytes have been read by then."""
 
     records: list[Record | Rejected]
-    places: list[Place]  # where each stood
+    locations: list[RecordLocation]  # where each was
     bytes_read: int
 
 
@@ -58,11 +166,11 @@ def open_records(
     if is_parquet(path):
         yield from _parquet_chunks(path, schema, chosen, chunk_records)
         return
-    found: Iterable[tuple[Record | Rejected, Place, int]] | None = None
+    found: Iterable[tuple[Record | Rejected, RecordLocation, int]] | None = None
     if Path(path).suffix.lower() in (".json", ".geojson") and Path(path).is_file():
         found = _document_records(Path(path), schema, chosen)
     source = sys.stdin.buffer if is_standard_input(path) else path
-    yield from _chunks(found or read_with_places(source, schema, chosen), chunk_records)
+    yield from _chunks(found or read_with_locations(source, schema, chosen), chunk_records)
 
 
 def open_tables(path: str | PathLike[str], *, chunk_rows: int = 65_536) -> Iterator[TableChunk]:
@@ -71,25 +179,35 @@ def open_tables(path: str | PathLike[str], *, chunk_rows: int = 65_536) -> Itera
     import pyarrow.parquet as pq
 
     size = Path(path).stat().st_size
-    try:
-        with pq.ParquetFile(path) as file:
-            rows_read = 0
-            for batch in file.iter_batches(chunk_rows):
-                rows_read += len(batch)
-                share = rows_read / file.metadata.num_rows
-                yield TableChunk(pa.Table.from_batches([batch]), round(size * share))
-    except pa.ArrowException as error:
-        raise RecordError(f"{path} is no Parquet file that can be read: {error}") from None
+    with _reading(path), pq.ParquetFile(path) as file:
+        rows_read, rows = 0, max(1, file.metadata.num_rows)
+        for batch in file.iter_batches(chunk_rows):
+            rows_read += len(batch)
+            table = pa.Table.from_batches([batch])
+            table.validate(full=False)
+            yield TableChunk(table, round(size * min(1.0, rows_read / rows)))
 
 
 def read_table(path: str | PathLike[str]) -> Any:
     """The Parquet file *path* as one Arrow table."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with _reading(path):
         return pq.read_table(path)
-    except pa.ArrowException as error:
+
+
+@contextmanager
+def _reading(path: str | PathLike[str]) -> Iterator[None]:
+    """Whatever Arrow says of a damaged file is a RecordError; a file that is missing stays so."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except StentorError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, IndexError, MemoryError) as error:
         raise RecordError(f"{path} is no Parquet file that can be read: {error}") from None
 
 
@@ -111,32 +229,38 @@ def is_parquet(path: str | PathLike[str]) -> bool:
     for magic, name in _COMPRESSED.items():
         if beginning.startswith(magic):
             raise RecordError(f"{path} is compressed with {name}; unpack it first")
-    return beginning == _PARQUET
+    if Path(path).suffix.lower() in _TABLES_OF_TEXT or _HEADER.match(beginning.removeprefix(_BOM)):
+        raise RecordError(
+            f"{path} looks like CSV; Parquet, JSON lines and JSON documents are read here. Convert "
+            "it, pyarrow.parquet.write_table(pyarrow.csv.read_csv('in.csv'), 'out.parquet'), or "
+            "read it with Spark: `stentor match --spark`, `stentor stream`"
+        )
+    return beginning.startswith(_PARQUET)
 
 
 def _beginning(path: str | PathLike[str]) -> bytes:
     if is_standard_input(path) or not Path(path).is_file():
         return b""
     with Path(path).open("rb") as file:
-        return file.read(len(_PARQUET))
+        return file.read(_LOOKED_AT)
 
 
 def is_standard_input(path: str | PathLike[str]) -> bool:
-    """Whether *path* is the `-` that stands for standard input."""
+    """Whether *path* is the `-` that means standard input."""
     return str(path) == "-"
 
 
 def _parquet_chunks(
     path: str | PathLike[str], schema: Schema, settings: ReadSettings, chunk_records: int
 ) -> Iterator[Chunk]:
-    from stentor.wire.row_tables import records_from_table
+    from stentor.wire.tables import records_from_table
 
     rows_before = 0
     for table, bytes_read in open_tables(path, chunk_rows=chunk_records):
         found = records_from_table(table, schema, settings)
         records = [_in_file(one, rows_before) for one in found]
-        places = [Place(row=rows_before + row) for row in range(table.num_rows)]
-        yield Chunk(records, places, bytes_read)
+        locations = [RecordLocation(row=rows_before + row) for row in range(table.num_rows)]
+        yield Chunk(records, locations, bytes_read)
         rows_before += table.num_rows
 
 
@@ -149,7 +273,7 @@ def _in_file(found: Record | Rejected, rows_before: int) -> Record | Rejected:
 
 def _document_records(
     path: Path, schema: Schema, settings: ReadSettings
-) -> Iterator[tuple[Record | Rejected, Place, int]] | None:
+) -> Iterator[tuple[Record | Rejected, RecordLocation, int]] | None:
     """The records of the one JSON document *path* with its size; None where it is not one."""
     size = path.stat().st_size
     if size > MOST_DOCUMENT_BYTES:
@@ -159,7 +283,7 @@ def _document_records(
     except StentorError:
         return None
     return (
-        (_record(row, raw, schema, settings), Place(row=row), size)
+        (_record(row, raw, schema, settings), RecordLocation(row=row), size)
         for row, raw in enumerate(objects)
     )
 
@@ -172,9 +296,9 @@ def _record(row: int, raw: Any, schema: Schema, settings: ReadSettings) -> Recor
 
 
 def _chunks(
-    found: Iterable[tuple[Record | Rejected, Place, int]], chunk_records: int
+    found: Iterable[tuple[Record | Rejected, RecordLocation, int]], chunk_records: int
 ) -> Iterator[Chunk]:
     remaining = iter(found)
     while taken := list(islice(remaining, chunk_records)):
-        records, places, bytes_read = zip(*taken, strict=True)
-        yield Chunk(list(records), list(places), bytes_read[-1])
+        records, locations, bytes_read = zip(*taken, strict=True)
+        yield Chunk(list(records), list(locations), bytes_read[-1])

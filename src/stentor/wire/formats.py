@@ -1,4 +1,4 @@
-"""Which format a record is in, and the record that it stands for."""
+"""Which format a record is in, and the record that it describes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 from stentor.errors import SettingsError
 from stentor.model import Schema
 from stentor.model.record import Record
+from stentor.model.values.object import Raw, check_object
 from stentor.wire.cloudevents import cloudevent_to_plain, is_cloudevent
-from stentor.wire.fields import check_object
 from stentor.wire.geojson import POINT, feature_to_plain, features_of, is_geojson
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 from stentor.wire.records import OPS, Op, record_from_dict
@@ -53,15 +53,20 @@ def objects_of(raw: Any, settings: ReadSettings) -> Iterator[Any]:
 
 
 def record_from_object(raw: Any, schema: Schema, settings: ReadSettings) -> Record:
-    """The record that *raw*, one object in any of the formats, stands for."""
+    """The record that *raw*, one object in any of the formats, describes."""
+    raw, default_op = plain_object(raw, settings)
+    return record_from_dict(raw, schema, settings.limits, default_op)
+
+
+def plain_object(raw: Any, settings: ReadSettings) -> tuple[Raw, Op | None]:
+    """*raw*, one object in any of the formats, as a plain one; what it does if it does not say."""
     raw = check_object(raw, "a record")
     marked_as = _format(raw, settings)
-    default_op = settings.default_op
     if marked_as == "geojson":
-        raw, default_op = feature_to_plain(raw, settings.point), "publish"
-    elif marked_as == "cloudevents":
-        raw, default_op = cloudevent_to_plain(raw), "publish"
-    return record_from_dict(raw, schema, settings.limits, default_op)
+        return feature_to_plain(raw, settings.point), "publish"
+    if marked_as == "cloudevents":
+        return cloudevent_to_plain(raw), "publish"
+    return raw, settings.default_op
 
 
 def _format(raw: Any, settings: ReadSettings) -> Format:

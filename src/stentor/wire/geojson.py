@@ -3,8 +3,8 @@
 - The geometry, a Point, becomes the attribute `loc`, or the one that the setting *point* names.
 - The event's id is the feature's `id`; where it has none, `properties.id`, which then is no
   attribute.
-- `until`, `time`, `weights`, `seq` and `op` stand beside the properties (foreign members, RFC 7946
-  section 6.1): a property of such a name is an attribute like any other.
+- `until`, `time`, `weights`, `seq` and `op` are beside the properties (foreign members, RFC 7946
+  section 6.1): a property of such a name is an attribute, which no subscription can name.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from stentor.errors import RecordError
 from stentor.model import Event, Point
+from stentor.model.values.object import Raw, check_object, says
+from stentor.model.values.string import describe
 from stentor.wire.events import NESTED, RESERVED, event_to_dict, plain
-from stentor.wire.fields import Raw, check_object, shown
 
 #: The attribute that a geometry becomes where nothing else is said.
 POINT: Final = "loc"
@@ -24,14 +25,14 @@ POINT: Final = "loc"
 def is_geojson(raw: Raw) -> bool:
     """Whether *raw* carries the marks of a Feature or a FeatureCollection."""
     kind = raw.get("type")
-    if kind == "Feature":
+    if says(kind, "Feature"):
         return "geometry" in raw or "properties" in raw
-    return kind == "FeatureCollection" and "features" in raw
+    return says(kind, "FeatureCollection") and "features" in raw
 
 
 def features_of(raw: Raw) -> Iterator[Any]:
     """The features of a FeatureCollection, or the one Feature itself."""
-    if raw.get("type") != "FeatureCollection":
+    if not says(raw.get("type"), "FeatureCollection"):
         yield raw
         return
     features = raw.get("features")
@@ -41,14 +42,18 @@ def features_of(raw: Raw) -> Iterator[Any]:
 
 
 def feature_to_plain(raw: Any, point: str = POINT) -> dict[str, Any]:
-    """The nested dict (see `events.py`) of the event that the Feature *raw* stands for."""
+    """The nested dict (see `events.py`) of the event that the Feature *raw* describes."""
     feature = check_object(raw, "a GeoJSON Feature")
-    if feature.get("type") != "Feature":
+    kind = feature.get("type")
+    if not says(kind, "Feature"):
         raise RecordError(
-            f"expected 'Feature' or 'FeatureCollection', got {shown(feature.get('type'))}",
+            f"expected 'Feature' or 'FeatureCollection', got {describe(kind)}",
             field="type",
         )
-    attributes = dict(check_object(feature.get("properties") or {}, "a feature's properties"))
+    properties = feature.get("properties")
+    if properties is None:
+        properties = {}
+    attributes = dict(check_object(properties, "a feature's properties"))
     found = {name: feature[name] for name in RESERVED if feature.get(name) is not None}
     if "id" not in found:
         found["id"] = attributes.pop("id", None)
@@ -72,10 +77,10 @@ def event_to_feature(event: Event, point: str = POINT) -> dict[str, Any]:
     {'type': 'Feature', 'id': 'e1',
      'geometry': {'type': 'Point', 'coordinates': [151.2, -33.9]}, 'properties': {}}
     """
-    place = event.attributes.get(point)
+    location = event.attributes.get(point)
     geometry = None
-    if isinstance(place, Point):
-        geometry = {"type": "Point", "coordinates": [place.x, place.y]}
+    if isinstance(location, Point):
+        geometry = {"type": "Point", "coordinates": [location.x, location.y]}
     head = event_to_dict(Event(event.id, {}, event.weights, event.until))
     return {
         "type": "Feature",
@@ -100,9 +105,9 @@ def _point(geometry: Any) -> Raw | None:
     if geometry is None:
         return None
     raw = check_object(geometry, "a feature's geometry")
-    if raw.get("type") != "Point":
+    if not says(raw.get("type"), "Point"):
         raise RecordError(
-            f"an event is at a Point, got {shown(raw.get('type'))}; send one place of it, "
+            f"an event is at a Point, got {describe(raw.get('type'))}; send one place of it, "
             "for example its centroid",
             field="geometry",
         )

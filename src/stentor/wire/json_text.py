@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from stentor.errors import RecordError
+from stentor.model.values.string import not_utf8_error
 
 #: Deeper than any record; whatever walks a value that was read is safe to recurse.
 MOST_DEPTH: Final = 64
@@ -30,10 +31,7 @@ def from_json(data: bytes) -> Any:
         if _may_repeat_a_key(data, value):
             json.loads(data, object_pairs_hook=_object_of_distinct_keys)
     except UnicodeDecodeError as error:
-        raise RecordError(
-            f"not UTF-8: the byte {error.object[error.start]:#04x} fits in no character; "
-            "save the text as UTF-8"
-        ) from None
+        raise not_utf8_error(error) from None
     except RecursionError:
         raise _too_deep() from None
     except msgspec.DecodeError as error:
@@ -59,10 +57,10 @@ def _may_repeat_a_key(data: bytes, value: Any) -> bool:
     """Whether *data* has more colons than the keys and strings of *value* account for.
 
     The decoder keeps the last of two equal keys in silence. Each member has one colon, each other
-    colon stands in a string: where the counts agree nothing was dropped. An escaped colon, which
+    colon is in a string: where the counts agree nothing was dropped. An escaped colon, which
     nobody writes, would upset them, so it is looked at closely.
 
-    Cost: a tenth of reading the record; the slow, exact way is taken almost only to complain.
+    Cost: a tenth of reading the record; the slow, exact reader runs almost only to report an error.
     """
     if b"\\u003a" in data or b"\\u003A" in data:
         return True

@@ -18,7 +18,7 @@ class RecordLimits:
     """
 
     attributes: int = 10_000
-    """Of one event."""
+    """Of one event; and its weights."""
     string_bytes: int = 1_000_000
     """Of one string of an event, as UTF-8."""
     record_bytes: int = 8_000_000

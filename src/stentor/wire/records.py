@@ -11,25 +11,19 @@ A record says in `op` what it does, and may carry its `time`:
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from stentor.errors import RecordError
 from stentor.language.parser import parse
 from stentor.language.printer import to_text
-from stentor.language.uses import missing_position, needs_position, uses
-from stentor.model import Schema, Subscription
+from stentor.language.tree import missing_position, needs_position, uses
+from stentor.model import Event, Point, Schema, Subscription
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
-from stentor.model.time import instant
-from stentor.wire.events import event_from_dict, event_to_dict
-from stentor.wire.fields import (
-    Raw,
-    check_fields,
-    check_object,
-    id_of,
-    moment_text,
-    position_of,
-    shown,
-)
+from stentor.model.values import check_value, read_location
+from stentor.model.values.object import Raw, check_fields, check_object, says
+from stentor.model.values.string import describe, read_id
+from stentor.model.values.time import check_micros, read_time, time_text
+from stentor.wire.events import check_event, event_from_dict, event_to_dict
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
 Op = Literal["subscribe", "unsubscribe", "move", "publish"]
@@ -47,13 +41,14 @@ OPS: Final = (*_FIELDS, "publish")
 def subscription_from_dict(
     raw: Raw, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS
 ) -> Subscription:
-    """The subscription that *raw* stands for; *schema* learns from it once all of it is valid."""
+    """The subscription that *raw* describes; *schema* learns from it once all of it is valid."""
     check_fields(check_object(raw, "a subscription"), (*_SUBSCRIPTION, *_RECORD), "a subscription")
-    if raw.get("op") not in (None, "subscribe"):
-        raise RecordError(f"a subscription's op is 'subscribe', got {shown(raw['op'])}", field="op")
-    id = id_of(raw.get("id"))
-    at = position_of(raw.get("at"), plane=schema.plane)
-    until = instant(raw.get("until"), "until")
+    op = raw.get("op")
+    if op is not None and not says(op, "subscribe"):
+        raise RecordError(f"a subscription's op is 'subscribe', got {describe(op)}", field="op")
+    id = read_id(raw.get("id"))
+    at = read_location(raw.get("at"), plane=schema.plane)
+    until = read_time(raw.get("until"), "until")
     text = _expression_text(raw.get("expression"))
     expression = parse(text, schema=schema, limits=limits.expression)
     if at is None and needs_position(expression):
@@ -74,7 +69,7 @@ def subscription_to_dict(subscription: Subscription) -> dict[str, Any]:
         "id": subscription.id,
         "expression": to_text(subscription.expression),
         "at": None if at is None else [at.x, at.y],
-        "until": moment_text(subscription.until),
+        "until": time_text(subscription.until),
     }
     return {name: field for name, field in raw.items() if field is not None}
 
@@ -85,26 +80,85 @@ def record_from_dict(
     limits: RecordLimits = DEFAULT_RECORD_LIMITS,
     default_op: Op | None = None,
 ) -> Record:
-    """The record that *raw* stands for; one without an `op` does *default_op*.
+    """The record that *raw* describes; one without an `op` does *default_op*.
 
     >>> record_from_dict({"op": "move", "id": "ana", "at": [151.3, -33.9], "time": 5}, Schema())
     Move(id='ana', at=Point(x=151.3, y=-33.9), time=5000000)
     """
-    op = op_of(check_object(raw, "a record").get("op"), default_op)
-    time = instant(raw.get("time"), "time")
-    check_seq(raw.get("seq"))
+    op, time = head_of(raw, default_op)
     if op == "publish":
         return Publish(event_from_dict(raw, schema, limits), time)
-    check_fields(raw, (*_FIELDS[op], *_RECORD), f"a record of op {op!r}")
+    change = change_from_dict(raw, op, plane=schema.plane)
     if op == "subscribe":
         return Subscribe(subscription_from_dict(raw, schema, limits), time)
-    id = id_of(raw.get("id"))
+    if change.at is None:
+        return Unsubscribe(change.id, time)
+    return Move(change.id, change.at, time)
+
+
+def head_of(raw: Raw, default_op: Op | None) -> tuple[str, int | None]:
+    """What the record *raw* does, and when."""
+    op = op_of(check_object(raw, "a record").get("op"), default_op)
+    time = read_time(raw.get("time"), "time")
+    check_seq(raw.get("seq"))
+    return op, time
+
+
+class ChangeFields(NamedTuple):
+    """The fields of a change of a subscription; what its expression means is not looked at."""
+
+    id: str
+    expression: str | None
+    at: Point | None
+    until: int | None
+
+
+def change_from_dict(raw: Raw, op: str, *, plane: bool) -> ChangeFields:
+    """The fields of *raw*, which does *op*, each checked."""
+    check_fields(raw, (*_FIELDS[op], *_RECORD), f"a record of op {op!r}")
+    id = read_id(raw.get("id"))
     if op == "unsubscribe":
-        return Unsubscribe(id, time)
-    at = position_of(raw.get("at"), plane=schema.plane)
-    if at is None:
-        raise _nowhere()
-    return Move(id, at, time)
+        return ChangeFields(id, None, None, None)
+    at = read_location(raw.get("at"), plane=plane)
+    if op == "move":
+        if at is None:
+            raise _nowhere()
+        return ChangeFields(id, None, at, None)
+    until = read_time(raw.get("until"), "until")
+    return ChangeFields(id, _expression_text(raw.get("expression")), at, until)
+
+
+def check_record(
+    record: Record, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS
+) -> None:
+    """Refuse a *record* of somebody else's making that no dict could have become.
+
+    What its expression is worth is looked at elsewhere.
+    """
+    check_micros(record.time, "time")
+    match record:
+        case Publish(Event() as event):
+            check_event(event, schema, limits)
+        case Subscribe(Subscription(str(id), _, at, until)):
+            read_id(id)
+            check_micros(until, "until")
+            if at is not None:
+                _check_point(at, schema)
+        case Unsubscribe(str(id)):
+            read_id(id)
+        case Move(str(id), at):
+            read_id(id)
+            _check_point(at, schema)
+        case _:
+            raise RecordError(
+                f"{type(record).__name__} holds an Event, a Subscription, or an id that is a text"
+            )
+
+
+def _check_point(at: object, schema: Schema) -> None:
+    if not isinstance(at, Point):
+        raise RecordError(f"expected a Point, got {type(at).__name__}", field="at")
+    check_value(at, plane=schema.plane, field="at")
 
 
 def check_change(op: Any, expression: Any, *, has_at: bool, has_until: bool) -> None:
@@ -122,7 +176,7 @@ def _expression_text(text: Any) -> str:
     if not isinstance(text, str):
         raise RecordError(
             "expected an expression like \"price < 300 AND has_all(text, 'ipad')\", "
-            f"got {'nothing' if text is None else shown(text)}",
+            f"got {'nothing' if text is None else describe(text)}",
             field="expression",
         )
     return text
@@ -143,19 +197,19 @@ def record_to_dict(record: Record) -> dict[str, Any]:
             op, raw = "unsubscribe", {"id": id}
         case Move(id, at, time):
             op, raw = "move", {"id": id, "at": [at.x, at.y]}
-    return {"op": op, **raw} if time is None else {"op": op, **raw, "time": moment_text(time)}
+    return {"op": op, **raw} if time is None else {"op": op, **raw, "time": time_text(time)}
 
 
 def op_of(raw: Any, default_op: Op | None) -> str:
     """What a record does: *raw*, or *default_op* where it does not say."""
     op = default_op if raw is None else raw
-    if op not in OPS:
-        got = "nothing" if op is None else shown(op)
+    if not says(op, *OPS):
+        got = "nothing" if op is None else describe(op)
         raise RecordError(f"expected one of {', '.join(OPS)}, got {got}", field="op")
     return str(op)
 
 
 def check_seq(raw: Any) -> None:
-    """Refuse a `seq` that is no place in an order of records."""
+    """Refuse a `seq` that is no number in an order of records."""
     if raw is not None and (type(raw) is not int or not 0 <= raw < 2**63):
         raise RecordError("expected a whole number from 0 to 2^63 − 1", field="seq")

@@ -1,4 +1,4 @@
-"""A record that cannot be used, as data: why, what it was, where it stood."""
+"""A record that cannot be used, as data: why, what it was, where it was."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 MOST_RAW: Final = 2_000
 
 
-class Place(NamedTuple):
-    """Where a record stood: in a file of lines, or in a table or document."""
+class RecordLocation(NamedTuple):
+    """Where a record was: in a file of lines, or in a table or document."""
 
     line: int | None = None  # counted from 1
     offset: int | None = None  # of the line's first byte in the file

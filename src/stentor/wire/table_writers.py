@@ -27,7 +27,7 @@ def events_to_table(events: Iterable[Event], schema: Schema) -> Any:
     """*events* as a table: a column for each attribute that *schema* knows the kind of.
 
     An attribute that is a range in any event is a column of structs of low and high. The
-    attributes stand in a struct column where the name of one is taken otherwise.
+    attributes are in a struct column where the name of one is taken otherwise.
     """
     given = list(events)
     columns = {
@@ -71,8 +71,8 @@ def _column(values: Sequence[Value | None], kind: Kind) -> Any:
             mask=pa.array([value is None for value in values]),
         )
     if kind is Kind.POINT:
-        places = [value._asdict() if isinstance(value, Point) else None for value in values]
-        return pa.array(places, of)
+        locations = [value._asdict() if isinstance(value, Point) else None for value in values]
+        return pa.array(locations, of)
     return _scalars([_ends(value)[0] for value in values], of)
 
 

@@ -1,7 +1,8 @@
-"""Relation graphs: who covers whom, what is forwarded, what is passive (paper: III).
+"""Relation graphs: what covers what, what is forwarded, what is passive (paper: III).
 
 contract    the one interface
-edges       G_k as arrays; edge_table, what its forms for points and expressions share
-points      G_k over points, by the kernel in commands
-whole       G* and the strict poset
+edges       G_k as arrays
+commands    subscriptions and unsubscriptions on them, compiled
+g_k         G_k over subscriptions of the whole language
+poset       graphs of all coverings: the strict poset
 """

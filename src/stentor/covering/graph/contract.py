@@ -15,20 +15,20 @@ from stentor.covering.graph.edges import FORWARDED, PASSIVE
 from stentor.encoding.columns import Int64, UInt8
 
 
-class Forwarding(NamedTuple):
-    """What a change asks of the neighbours: rows to be forwarded now, and to be withdrawn."""
+class RowChanges(NamedTuple):
+    """What a change announces to the neighbours: rows to be forwarded, and to be withdrawn."""
 
     forward: Int64
     withdraw: Int64
 
     @classmethod
-    def of(cls, sent: Int64) -> Forwarding:
+    def of(cls, sent: Int64) -> RowChanges:
         """The forwarding of *sent*: a row is forwarded, ~row withdrawn."""
         return cls(sent[sent >= 0], ~sent[sent < 0])
 
 
 class Counters(NamedTuple):
-    """Calls of cov_k, and what they took: for subscriptions or for unsubscriptions."""
+    """Calls of cov_k, and their work: for subscriptions or for unsubscriptions."""
 
     calls: int
     nodes_visited: int
@@ -37,14 +37,14 @@ class Counters(NamedTuple):
 
 
 class RelationGraph(ABC):
-    """Subscriptions, who covers whom, and what is forwarded.
+    """Subscriptions, which of them covers which, and what is forwarded.
 
-    Invariant: whatever is passive has a chain of standing coverers up to one that is forwarded.
+    Invariant: whatever is passive has a chain of current coverers up to one that is forwarded.
     """
 
     @abstractmethod
     def run(self, commands: Int64) -> Int64:
-        """Let *commands* happen in order; what they send.
+        """Apply *commands* in order; what they send.
 
         A row subscribes, ~row unsubscribes. Sent is a row to be forwarded or ~row to be withdrawn,
         in the order in which it must happen.
@@ -52,7 +52,7 @@ class RelationGraph(ABC):
 
     @property
     @abstractmethod
-    def standing(self) -> UInt8:
+    def state(self) -> UInt8:
         """GONE, PASSIVE or FORWARDED, for each row."""
 
     @abstractmethod
@@ -70,46 +70,46 @@ class RelationGraph(ABC):
     @property
     @abstractmethod
     def counters(self) -> tuple[Counters, Counters]:
-        """What subscriptions took, and what unsubscriptions took."""
+        """The work of subscriptions, and the work of unsubscriptions."""
 
-    def subscribe(self, row: int) -> Forwarding:
-        """Let *row* stand from now on."""
-        return Forwarding.of(self.run(np.array([row])))
+    def subscribe(self, row: int) -> RowChanges:
+        """Insert *row*."""
+        return RowChanges.of(self.run(np.array([row])))
 
-    def unsubscribe(self, row: int) -> Forwarding:
-        """Let *row* stand no longer; those whom only it covered come back."""
-        return Forwarding.of(self.run(np.array([~row])))
+    def unsubscribe(self, row: int) -> RowChanges:
+        """Remove *row*; what only it covered is forwarded again."""
+        return RowChanges.of(self.run(np.array([~row])))
 
     def forwarded(self) -> Int64:
-        """The rows that stand and are forwarded."""
-        return np.flatnonzero(self.standing == FORWARDED)
+        """The current rows that are forwarded."""
+        return np.flatnonzero(self.state == FORWARDED)
 
     def passive(self) -> Int64:
-        """The rows that stand and need not be forwarded."""
-        return np.flatnonzero(self.standing == PASSIVE)
+        """The current rows that need not be forwarded."""
+        return np.flatnonzero(self.state == PASSIVE)
 
     def check(self) -> None:
         """Assert what must be true of any relation graph. Cost: every edge is tested."""
-        standing = self.standing
-        rows = np.flatnonzero(standing).tolist()
+        state = self.state
+        rows = np.flatnonzero(state).tolist()
         edges = {(row, below) for row in rows for below in self.covered(row)}
         assert len(edges) == sum(len(self.coverers(row)) for row in rows)
         for row in rows:
             coverers = self.coverers(row)
             for coverer in coverers:
                 assert coverer != row
-                assert standing[coverer], f"{coverer} is gone, and covers {row}"
+                assert state[coverer], f"{coverer} is gone, and covers {row}"
                 assert (coverer, row) in edges
                 assert self.covers(coverer, row), f"{coverer} does not cover {row}"
                 assert coverer < row or not self.covers(row, coverer), "a younger equal one covers"
-            if standing[row] == PASSIVE:
+            if state[row] == PASSIVE:
                 assert coverers, f"{row} is passive, and nobody covers it"
         grounded = self._grounded(rows)
         assert grounded.issuperset(rows), "some are passive with nobody forwarded above them"
 
     def _grounded(self, rows: Iterable[int]) -> set[int]:
         """Those with a chain of coverers up to a forwarded one."""
-        waiting = [row for row in rows if self.standing[row] == FORWARDED]
+        waiting = [row for row in rows if self.state[row] == FORWARDED]
         found = set(waiting)
         while waiting:
             fresh = set(self.covered(waiting.pop())) - found

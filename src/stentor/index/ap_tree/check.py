@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from stentor.encoding.columns import Int32, Int64, SubscriptionColumns
-from stentor.index.ap_tree.filing import SMOOTHING, nodes_of_entries, way_for
+from stentor.index.ap_tree.insert import insert_scratch
 from stentor.index.ap_tree.layout import (
+    BRANCH,
     COPIES,
     COUNT,
     DEPTH,
@@ -17,7 +18,6 @@ from stentor.index.ap_tree.layout import (
     KEYWORDS,
     KIND,
     LEAF,
-    LIMIT,
     LINES,
     LIST_SIZE,
     LIST_START,
@@ -25,87 +25,92 @@ from stentor.index.ap_tree.layout import (
     MAY_GRID,
     MOST_DEPTH,
     NODES,
-    NOTHING,
+    NONE,
     OFFSET,
     PARENT,
-    PLACE,
     ROOT,
     SIZE,
+    SPLIT_ABOVE,
     START,
     TERMS_KNOWN,
-    Tree,
+    ApTreeArrays,
     X,
     Y,
 )
-from stentor.index.ap_tree.message_lists import MessageLists
-from stentor.index.ap_tree.messages import places_of_live
-from stentor.index.ap_tree.store import TreeStore
-from stentor.index.ap_tree.visiting import path_for
+from stentor.index.ap_tree.live import LiveLists, branches_of_live
+from stentor.index.ap_tree.match import match_scratch
+from stentor.index.ap_tree.rebalance import SMOOTHING
+from stentor.index.ap_tree.remove import leaves_of_entries
+from stentor.index.ap_tree.state import ApTreeState
 from stentor.index.table import EventTable
 
-#: What stands in a slot, by leaf, alternative and clause.
-Filed = dict[tuple[int, int, int], tuple[object, ...]]
+#: The content of each slot, by leaf, alternative and clause.
+Slots = dict[tuple[int, int, int], tuple[object, ...]]
 
 
-def check_tree(store: TreeStore, columns: SubscriptionColumns, alternatives: Int64) -> None:
-    """Assert that every entry of *alternatives* is where messages find it, and nodes are sound.
+def check_tree(store: ApTreeState, columns: SubscriptionColumns, alternatives: Int64) -> None:
+    """Assert that every entry of *alternatives* is where events find it, and nodes are sound.
 
     Entries of others may still be there: of rows that were hidden in a read-only base.
     """
     tree = store.tree
     seen = _nodes(tree)
     used = [node for node in range(int(tree.counter[NODES])) if _fields(tree, node)[KIND] != FREE]
-    assert sorted(seen) == used, "nodes hang in the tree or are free"
+    assert sorted(seen) == used, "a node is neither in the tree nor free, or both"
     for node in seen:
         _check_node(tree, node)
         fields = _fields(tree, node)
         assert not fields[FLAGS] & DIRTY
         if fields[KIND] == LEAF:
-            assert fields[SIZE] <= max(store.policy.leaf, fields[LIMIT]), "a leaf is too large"
+            assert fields[SIZE] <= max(store.policy.leaf, fields[SPLIT_ABOVE]), (
+                "a leaf is too large"
+            )
     copies = sum(int(_fields(tree, node)[SIZE]) for node in seen if _is_leaf(tree, node))
     assert copies == tree.counter[COPIES] == _fields(tree, ROOT)[COUNT]
-    assert sorted(set(store.keywords.rank.tolist()) - {NOTHING}) == list(
+    assert sorted(set(store.keywords.rank.tolist()) - {NONE}) == list(
         range(int(tree.counter[TERMS_KNOWN]))
     ), "each rank is one keyword's"
-    expected, found = _filed_as_expected(store, columns, alternatives), _filed(tree, seen)
+    expected, found = _expected_slots(store, columns, alternatives), _slots(tree, seen)
     for key, content in expected.items():
-        assert found.get(key) == content, f"not filed as it should be: {key}"
+        assert found.get(key) == content, f"not in its leaf, or with other content: {key}"
     left_over = {alternative for _, alternative, _ in found.keys() - expected.keys()}
-    assert left_over.isdisjoint(alternatives.tolist()), "an entry stands where it does not belong"
+    assert left_over.isdisjoint(alternatives.tolist()), (
+        "an entry is in a leaf where it does not belong"
+    )
     if not left_over:
         entries = store.entries_of(columns, alternatives, learn=False)
         assert store.entries == len(entries.alternative)
 
 
-def _nodes(tree: Tree) -> list[int]:
-    """All nodes that hang in *tree*, parents first."""
+def _nodes(tree: ApTreeArrays) -> list[int]:
+    """All nodes of *tree* that are reached from the root, parents first."""
     seen = [ROOT]
-    assert _fields(tree, ROOT)[PARENT] == NOTHING
+    assert _fields(tree, ROOT)[PARENT] == NONE
     for node in seen:
         fields = _fields(tree, node)
         if fields[KIND] != LEAF:
             start = fields[START]
-            for place in range(start, start + fields[SIZE] + 1):
-                child = int(tree.child[place])
-                if child != NOTHING:
+            for position in range(start, start + fields[SIZE] + 1):
+                child = int(tree.child[position])
+                if child != NONE:
                     assert _fields(tree, child)[PARENT] == node
-                    assert _fields(tree, child)[PLACE] == place
+                    assert _fields(tree, child)[BRANCH] == position
                     seen.append(child)
     assert len(set(seen)) == len(seen)
     return seen
 
 
-def _check_node(tree: Tree, node: int) -> None:
+def _check_node(tree: ApTreeArrays, node: int) -> None:
     fields = _fields(tree, node)
     if fields[KIND] == LEAF:
         assert fields[COUNT] == fields[SIZE]
         return
     start, size = int(fields[START]), int(fields[SIZE])
     children = [int(child) for child in tree.child[start : start + size + 1]]
-    weights = [0 if child == NOTHING else int(_fields(tree, child)[COUNT]) for child in children]
+    weights = [0 if child == NONE else int(_fields(tree, child)[COUNT]) for child in children]
     assert fields[COUNT] == sum(weights), "a node counts what is beneath it"
     for number, child in enumerate(children):
-        if child != NOTHING:
+        if child != NONE:
             _check_child(tree, node, number, child)
     if fields[KIND] == KEYWORDS:
         bounds = tree.bound[start : start + size]
@@ -118,14 +123,14 @@ def _check_node(tree: Tree, node: int) -> None:
             along = lines[first : first + count]
             assert (np.diff(along) >= 0).all(), "cells tile their region"
     share = tree.share[start : start + size + 1]
-    if share.any():  # a root that was planted has none
+    if share.any():  # `keyword_root` and `space_root` have none
         weight = np.array(weights) + SMOOTHING
         expected = float((share * np.log(share / (weight / weight.sum()))).sum())
-        settled, now = tree.spread[2 * node : 2 * node + 2].tolist()
-        assert abs(settled - now + float(np.log(weight.sum())) - expected) < 1e-6
+        built, now = tree.spread[2 * node : 2 * node + 2].tolist()
+        assert abs(built - now + float(np.log(weight.sum())) - expected) < 1e-6
 
 
-def _check_child(tree: Tree, node: int, number: int, child: int) -> None:
+def _check_child(tree: ApTreeArrays, node: int, number: int, child: int) -> None:
     above, below = _fields(tree, node), _fields(tree, child)
     is_dummy = number == above[SIZE]
     assert below[DEPTH] == above[DEPTH] + 1 <= MOST_DEPTH + 1
@@ -141,34 +146,32 @@ def _check_child(tree: Tree, node: int, number: int, child: int) -> None:
         assert (inner[2:] <= outer[2:]).all()
 
 
-def _filed(tree: Tree, nodes: list[int]) -> Filed:
-    """What stands in each slot, by leaf, alternative and clause."""
-    found: Filed = {}
+def _slots(tree: ApTreeArrays, nodes: list[int]) -> Slots:
+    """The content of each slot of *nodes*."""
+    found: Slots = {}
     for node in nodes:
         if _is_leaf(tree, node):
             start = int(_fields(tree, node)[START])
             for slot in range(start, start + int(_fields(tree, node)[SIZE])):
                 key = (node, int(tree.alternative[slot]), int(tree.clause[slot]))
-                assert key not in found, "an entry is filed once in a leaf"
+                assert key not in found, "an entry is twice in a leaf"
                 box = tuple(tree.box[4 * slot : 4 * slot + 4].tolist())
                 found[key] = (int(tree.signature[slot]), box)
     return found
 
 
-def _filed_as_expected(
-    store: TreeStore, columns: SubscriptionColumns, alternatives: Int64
-) -> Filed:
+def _expected_slots(store: ApTreeState, columns: SubscriptionColumns, alternatives: Int64) -> Slots:
     entries = store.entries_of(columns, alternatives, learn=False)
     starts = np.zeros(len(entries.alternative) + 1, np.int64)
     tree = store.tree._replace(
         **{name: np.array(array) for name, array in store.tree._asdict().items()}
     )
-    way = way_for(tree)
+    walk = insert_scratch(tree)
     nodes: Int32 = np.empty(
-        nodes_of_entries(tree, entries, way, starts, np.zeros(0, np.int32)), np.int32
+        leaves_of_entries(tree, entries, walk, starts, np.zeros(0, np.int32)), np.int32
     )
-    nodes_of_entries(tree, entries, way, starts, nodes)
-    expected: Filed = {}
+    leaves_of_entries(tree, entries, walk, starts, nodes)
+    expected: Slots = {}
     for entry, alternative in enumerate(entries.alternative.tolist()):
         box = tuple(entries.box[4 * entry : 4 * entry + 4].tolist())
         for node in nodes[starts[entry] : starts[entry + 1]].tolist():
@@ -177,28 +180,30 @@ def _filed_as_expected(
     return expected
 
 
-def check_messages(lists: MessageLists, store: TreeStore, live: EventTable) -> None:
-    """Assert that each live message is where every subscription that it matches would find it."""
+def check_live_lists(lists: LiveLists, store: ApTreeState, live: EventTable) -> None:
+    """Assert that each live event is listed where every subscription it matches would find it."""
     tree = lists.tree
     listed = {
         node: set(tree.listed[fields[LIST_START] :][: fields[LIST_SIZE]].tolist())
         for node in _nodes(tree)
         for fields in [_fields(tree, node)]
     }
-    path = path_for(live.columns)
-    for message in live.standing_rows().tolist():
-        for place, parent in places_of_live(
-            tree, store.keywords.view, live.columns, message, store.place, path
+    path = match_scratch(live.columns)
+    for event in live.current_rows().tolist():
+        for position, parent in branches_of_live(
+            tree, store.keywords.view, live.columns, event, store.location, path
         ):
-            node = int(tree.child[place]) if parent == NOTHING else parent
-            while node != NOTHING and message not in listed[node]:
+            node = int(tree.child[position]) if parent == NONE else parent
+            while node != NONE and event not in listed[node]:
                 node = int(_fields(tree, node)[PARENT])
-            assert node != NOTHING, f"message {message} is not found by all who may want it"
+            assert node != NONE, (
+                f"event {event} is not found by all subscriptions that may match it"
+            )
 
 
-def _fields(tree: Tree, node: int) -> Int32:
+def _fields(tree: ApTreeArrays, node: int) -> Int32:
     return tree.node[node * FIELDS : (node + 1) * FIELDS]
 
 
-def _is_leaf(tree: Tree, node: int) -> bool:
+def _is_leaf(tree: ApTreeArrays, node: int) -> bool:
     return bool(_fields(tree, node)[KIND] == LEAF)

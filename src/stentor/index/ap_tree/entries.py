@@ -1,10 +1,10 @@
-"""What is filed: an alternative under each set of keywords that it may be found by.
+"""Entries: an alternative under each set of keywords that it may be found by.
 
-An alternative asks for all of some keywords. Where one of its predicates asks for one of several
-groups of terms, or for one of several strings, it is filed under each of them (section 3.4: a
-disjunction is several subscriptions that share one delivery); of more than one such predicate only
-the smallest counts, and none of more than MOST_CLAUSES. Its box is that of all its regions of the
-tree's place; everywhere, where it has none.
+An alternative needs all of some keywords. Where one of its predicates needs one of several groups
+of terms, or one of several strings, there is an entry for each of them (section 3.4: a disjunction
+is several subscriptions that share one delivery), up to MOST_CLAUSES of its subscription; of
+several such predicates only the one with the fewest groups counts. The box of an entry bounds the
+alternative's regions of the tree's location attribute; everywhere, where it has none.
 """
 
 from __future__ import annotations
@@ -13,56 +13,73 @@ import math
 
 import numpy as np
 
-from stentor._jit import kernel, kernel_inline, kernel_part
+from stentor._jit import inner_kernel, kernel, kernel_inline
 from stentor.encoding.columns import (
-    BOX,
-    HERE,
     LAST,
-    NEGATED,
-    ONE_OF,
-    TERMS,
     Int32,
     Int64,
     SubscriptionColumns,
     UInt8,
     UInt64,
+    all_read_only,
+    read_only,
 )
-from stentor.encoding.readonly import all_read_only
-from stentor.index.ap_tree.layout import BEYOND, NOTHING, TERMS_KNOWN, Entries, Float32
-from stentor.index.ap_tree.vocabulary import (
-    Keywords,
+from stentor.encoding.kinds import (
+    KEYWORDS,
+    MEMBERSHIP,
+    OWN_CIRCLE,
+    is_negated,
+    is_region,
+)
+from stentor.index.ap_tree.keywords import (
+    KeywordTable,
     find_rank,
     is_matched_string,
     rank_or_new,
     string_keyword,
 )
-from stentor.index.backwards import NO_FILTERS
+from stentor.index.ap_tree.layout import (
+    MOST_DEPTH,
+    NONE,
+    TERMS_KNOWN,
+    UNKNOWN_RANK,
+    ApEntries,
+    Float32,
+    UInt16,
+)
+from stentor.index.live import SIGN_ALL_ATTRIBUTES
 from stentor.index.signature import alternative_signature, bits_of, is_one_group
-from stentor.index.sorting import sort_slice
+from stentor.index.sort import sort_slice
+from stentor.index.verify.candidates import row_of
 
-MOST_CLAUSES = 16
+#: Entries of the alternatives of one subscription, all together: more than a text
+#: within the default limits can list. Only a product of lists and alternatives has more; then each
+#: alternative has its share, at least the second number, and a longer list does not prune.
+MOST_CLAUSES, LEAST_CLAUSES = 1 << 14, 16
+#: Keywords of a conjunction that count for an entry: no path is longer.
+MOST_KEYS = MOST_DEPTH + 1
 
 
 def entries_of(
     columns: SubscriptionColumns,
     alternatives: Int32,
-    clauses: UInt8,
-    keywords: Keywords,
-    place: int,
+    clauses: UInt16,
+    keywords: KeywordTable,
+    location: int,
     *,
     learn: bool,
-) -> Entries:
+) -> ApEntries:
     """The entries of *alternatives*: all clauses, or of each the one in *clauses*.
 
-    With *learn*, keywords that are new get a rank; else they are BEYOND. *place* is the attribute
+    With *learn*, keywords that are new get a rank; else UNKNOWN_RANK. *location* is the attribute
     whose regions count.
     """
     sizes = np.zeros(2, np.int64)
     measure(columns, alternatives, clauses, keywords.matched_strings, sizes)
     entries, keys = sizes.tolist()
-    out = Entries(
+    out = ApEntries(
         alternative=np.empty(entries, np.int32),
-        clause=np.empty(entries, np.uint8),
+        clause=np.empty(entries, np.uint16),
         key_start=np.zeros(entries + 1, np.int64),
         key=np.empty(keys, np.int32),
         box=np.empty(4 * entries, np.float32),
@@ -71,21 +88,22 @@ def entries_of(
     done = np.zeros(3, np.int64)  # alternatives, entries, keys
     while done[0] < len(alternatives):
         most = keywords.most if learn else -1
-        describe(
+        write_entries(
             columns,
             alternatives,
             clauses,
             keywords.hashed,
+            read_only(keywords.spread),
             keywords.rank,
             keywords.known,
             keywords.matched_strings,
             most,
-            place,
+            location,
             out,
             done,
         )
         if done[0] < len(alternatives):
-            keywords.make_room(len(keywords.rank))
+            keywords.grow(len(keywords.rank))
     return all_read_only(out)
 
 
@@ -94,10 +112,10 @@ def is_conjunctive(columns: SubscriptionColumns, predicate: int, matched: UInt8)
     """Whether all keywords of *predicate* are needed."""
     kind = columns.kind[predicate]
     start, stop = columns.operand_start[predicate], columns.operand_stop[predicate]
-    if kind == TERMS:
+    if kind == KEYWORDS:
         return is_one_group(columns, start, stop)
     return bool(
-        kind == ONE_OF
+        kind == MEMBERSHIP
         and stop - start == 1
         and is_matched_string(matched, columns.attribute[predicate])
     )
@@ -108,9 +126,9 @@ def clauses_of(columns: SubscriptionColumns, predicate: int, matched: UInt8) -> 
     """How many groups of keywords *predicate* chooses from; 0 where it does not choose."""
     kind = columns.kind[predicate]
     start, stop = columns.operand_start[predicate], columns.operand_stop[predicate]
-    if kind == ONE_OF and is_matched_string(matched, columns.attribute[predicate]):
+    if kind == MEMBERSHIP and is_matched_string(matched, columns.attribute[predicate]):
         return int(stop - start) if stop - start > 1 else 0
-    if kind != TERMS or is_one_group(columns, start, stop):
+    if kind != KEYWORDS or is_one_group(columns, start, stop):
         return 0
     groups = 0
     for string in range(start, stop):
@@ -118,10 +136,12 @@ def clauses_of(columns: SubscriptionColumns, predicate: int, matched: UInt8) -> 
     return int(groups)
 
 
-@kernel_part
-def choosing_predicate(columns: SubscriptionColumns, alternative: int, matched: UInt8) -> int:
-    """The predicate whose groups are the clauses of *alternative*, or NOTHING."""
-    chosen, fewest = NOTHING, MOST_CLAUSES + 1
+@inner_kernel
+def disjunction_of(columns: SubscriptionColumns, alternative: int, matched: UInt8) -> int:
+    """The predicate whose groups are the clauses of *alternative*, or NONE."""
+    row = row_of(columns.alternative_start, alternative)
+    others = columns.alternative_start[row + 1] - columns.alternative_start[row]
+    chosen, fewest = NONE, max(LEAST_CLAUSES, MOST_CLAUSES // others) + 1
     for predicate in range(
         columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
     ):
@@ -135,54 +155,56 @@ def choosing_predicate(columns: SubscriptionColumns, alternative: int, matched: 
 def measure(
     columns: SubscriptionColumns,
     alternatives: Int32,
-    clauses: UInt8,
+    clauses: UInt16,
     matched: UInt8,
     sizes: Int64,
 ) -> None:
     """Fill *sizes* with how many entries and, at most, how many keys there are."""
-    for place in range(len(alternatives)):
-        alternative = alternatives[place]
+    for position in range(len(alternatives)):
+        alternative = alternatives[position]
         keys = 0
         for predicate in range(
             columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
         ):
             if is_conjunctive(columns, predicate, matched):
                 keys += columns.operand_stop[predicate] - columns.operand_start[predicate]
-        choosing = choosing_predicate(columns, alternative, matched)
+        keys = min(keys, MOST_KEYS)
+        choosing = disjunction_of(columns, alternative, matched)
         groups, chosen = 1, 0
-        if choosing != NOTHING:
+        if choosing != NONE:
             groups = clauses_of(columns, choosing, matched)
             chosen = columns.operand_stop[choosing] - columns.operand_start[choosing]
         if len(clauses) > 0:
             groups = 1
         sizes[0] += groups
-        sizes[1] += groups * (keys + chosen)
+        sizes[1] += groups * keys + chosen
 
 
 @kernel
-def describe(
+def write_entries(
     columns: SubscriptionColumns,
     alternatives: Int32,
-    clauses: UInt8,
+    clauses: UInt16,
     table: UInt64,
+    spread: UInt64,
     rank: Int32,
     counter: Int64,
     matched: UInt8,
     most: int,
-    place: int,
-    out: Entries,
+    location: int,
+    out: ApEntries,
     done: Int64,
 ) -> None:
     """Fill *out* from where *done* says, until all are done or the table is full.
 
-    *most* is how many keywords the table takes; −1: none is added.
+    *most* is the capacity of the table in keywords; −1: none is added.
     """
     entry, key = done[1], done[2]
     for number in range(done[0], len(alternatives)):
         alternative = alternatives[number]
-        choosing = choosing_predicate(columns, alternative, matched)
+        choosing = disjunction_of(columns, alternative, matched)
         first, last = 0, 1
-        if choosing != NOTHING:
+        if choosing != NONE:
             last = clauses_of(columns, choosing, matched)
         if len(clauses) > 0:
             first = clauses[number]
@@ -195,9 +217,10 @@ def describe(
         if most >= 0 and counter[TERMS_KNOWN] + strings > most:
             done[0], done[1], done[2] = number, entry, key
             return
-        signature = alternative_signature(columns, alternative, NO_FILTERS)
+        signature = alternative_signature(columns, alternative, SIGN_ALL_ATTRIBUTES)
         box = out.box[4 * entry : 4 * entry + 4]
-        box_of(columns, alternative, place, box)
+        box_of(columns, alternative, location, box)
+        string = NONE if choosing == NONE else start_of_group(columns, choosing, first)
         for clause in range(first, last):
             out.alternative[entry] = alternative
             out.clause[entry] = clause
@@ -208,31 +231,46 @@ def describe(
                 columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
             ):
                 if is_conjunctive(columns, predicate, matched):
-                    for string in range(
+                    for needed in range(
                         columns.operand_start[predicate], columns.operand_stop[predicate]
                     ):
-                        hashed = keyword_of(columns, predicate, string)
-                        out.key[key] = ranked(table, rank, counter, hashed, most)
-                        key += 1
+                        if key - start < MOST_KEYS:
+                            hashed = keyword_of(columns, predicate, needed)
+                            out.key[key] = ranked(table, spread, rank, counter, hashed, most)
+                            key += 1
             own = signature
-            if choosing != NOTHING:
-                group = 0
-                is_terms = columns.kind[choosing] == TERMS
-                for string in range(
-                    columns.operand_start[choosing], columns.operand_stop[choosing]
-                ):
-                    if group == clause:
-                        hashed = keyword_of(columns, choosing, string)
-                        own |= bits_of(hashed)
-                        out.key[key] = ranked(table, rank, counter, hashed, most)
-                        key += 1
-                    group += 1 if not is_terms or columns.string_mark[string] == LAST else 0
+            is_group = choosing != NONE
+            while is_group:
+                hashed = keyword_of(columns, choosing, string)
+                own |= bits_of(hashed)
+                out.key[key] = ranked(table, spread, rank, counter, hashed, most)
+                key += 1
+                is_group = not ends_group(columns, choosing, string)
+                string += 1
             out.signature[entry] = own
             sort_slice(out.key, start, key)
             key = without_repeats(out.key, start, key)
             entry += 1
             out.key_start[entry] = key
     done[0], done[1], done[2] = len(alternatives), entry, key
+
+
+@kernel_inline
+def ends_group(columns: SubscriptionColumns, predicate: int, string: int) -> bool:
+    """Whether *string* is the last of its group: each string is one, but for terms."""
+    return bool(columns.kind[predicate] != KEYWORDS or columns.string_mark[string] == LAST)
+
+
+@kernel_inline
+def start_of_group(columns: SubscriptionColumns, predicate: int, group: int) -> int:
+    """The first string of *group* among those that *predicate* chooses from."""
+    string = columns.operand_start[predicate]
+    if columns.kind[predicate] != KEYWORDS:
+        return int(string + group)
+    while group > 0:
+        group -= ends_group(columns, predicate, string)
+        string += 1
+    return int(string)
 
 
 @kernel
@@ -245,40 +283,42 @@ def sort_keys(key_start: Int64, key: Int32) -> None:
 @kernel_inline
 def keyword_of(columns: SubscriptionColumns, predicate: int, string: int) -> np.uint64:
     """The keyword that a string of *predicate* is."""
-    if columns.kind[predicate] == TERMS:
+    if columns.kind[predicate] == KEYWORDS:
         return np.uint64(columns.string_hash[string])
     return string_keyword(columns.string_hash[string], columns.attribute[predicate])
 
 
 @kernel_inline
-def ranked(table: UInt64, rank: Int32, counter: Int64, hashed: np.uint64, most: int) -> int:
-    """The rank of a keyword; of a new one the next, or BEYOND where none is added."""
+def ranked(
+    table: UInt64, spread: UInt64, rank: Int32, counter: Int64, hashed: np.uint64, most: int
+) -> int:
+    """The rank of a keyword; of a new one the next, or UNKNOWN_RANK where none is added."""
     if most >= 0:
-        return rank_or_new(table, rank, counter, hashed)
-    found = find_rank(table, rank, hashed)
-    return int(BEYOND) if found == NOTHING else found
+        return rank_or_new(table, spread, rank, counter, hashed)
+    found = find_rank(table, spread, rank, hashed)
+    return int(UNKNOWN_RANK) if found == NONE else found
 
 
 @kernel_inline
 def without_repeats(keys: Int32, start: int, stop: int) -> int:
-    """Drop repeats from a sorted slice; where it ends now.
+    """Drop repeats from a sorted slice; where it stops now.
 
-    Of keywords that nobody asks for yet one is left, however many they are: with fewer keywords
-    an entry leads to leaves of dummies, which every message visits.
+    Of unknown keywords one is left, however many they are: with fewer keywords an entry leads to
+    leaves of dummies, which every event visits.
     """
     kept = start
-    for place in range(start, stop):
-        if kept == start or keys[place] != keys[kept - 1]:
-            keys[kept] = keys[place]
+    for position in range(start, stop):
+        if kept == start or keys[position] != keys[kept - 1]:
+            keys[kept] = keys[position]
             kept += 1
     return kept
 
 
-@kernel_part
-def box_of(columns: SubscriptionColumns, alternative: int, place: int, box: Float32) -> None:
-    """Fill *box* with what surrounds the alternative's regions of *place*, rounded outwards.
+@inner_kernel
+def box_of(columns: SubscriptionColumns, alternative: int, location: int, box: Float32) -> None:
+    """Fill *box* with the bounds of the alternative's regions of *location*, rounded outwards.
 
-    Empty (west above east) where nobody knows where the subscriber is.
+    Empty (west above east) where the location of the subscriber is unknown.
     """
     west = south = -math.inf
     east = north = math.inf
@@ -286,10 +326,10 @@ def box_of(columns: SubscriptionColumns, alternative: int, place: int, box: Floa
         columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
     ):
         kind = columns.kind[predicate]
-        if columns.attribute[predicate] != place or not BOX <= kind < NEGATED:
+        if columns.attribute[predicate] != location or is_negated(kind) or not is_region(kind):
             continue
         pair = columns.operand_start[predicate]
-        if kind == HERE and math.isnan(columns.pair_low[pair + 2]):
+        if kind == OWN_CIRCLE and math.isnan(columns.pair_low[pair + 2]):
             west = south = math.inf
             east = north = -math.inf
             break

@@ -1,4 +1,4 @@
-"""The BE*-Tree: weighted Boolean expressions over thousands of dimensions, and the best of them.
+"""The BE*-Tree: weighted Boolean expressions over thousands of dimensions, and the k best of them.
 
 M. Sadoghi, H.-A. Jacobsen: Relevance Matters: Capitalizing on Less. Top-k Matching in
 Publish/Subscribe. ICDE 2012.
@@ -9,10 +9,10 @@ Publish/Subscribe. ICDE 2012.
                             left [3─200]  overlap [150─400]  right [390─900]
                             each with a leaf, and a p-directory of its own when that overflows
 
-An alternative stands in one leaf as a record: its interval on each attribute, its weights. An
-event walks down where its values meet the hulls; what meets all boxes of a record matches. Every
-node knows the most that anything beneath it can score, which is how the k best are found without
-the others.
+An alternative is a record in one leaf: its interval on each attribute, its weights. An event visits
+the nodes whose hulls its values meet; records all of whose boxes it meets match or are candidates.
+Every node has an upper bound of the scores beneath it, so that the k best are found without the
+others.
 """
 
 from stentor.index.be_star_tree.index import BEStarTree

@@ -1,4 +1,7 @@
-"""The two heaps of the search for the k best: what may still hold one, and the best so far."""
+"""The heaps of `top.py`: the frontier, nodes that may hold one of the k best, and the best rows.
+
+Also the scratch of a search, and which records of a chunk are candidates.
+"""
 
 from __future__ import annotations
 
@@ -7,118 +10,176 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stentor._jit import kernel_inline, kernel_part
-from stentor.encoding.columns import Float64, Int64
-from stentor.index.be_star_tree.layout import NONE, SLOTS
+from stentor._jit import inner_kernel, kernel_inline
+from stentor.encoding.columns import Float64, Int32, Int64
+from stentor.index.be_star_tree.layout import NONE, SLOTS, Float32
 
-# Entries of `Search.size`.
-FRONTIER, BEST = 0, 1
+#: Records whose sketches are read at once.
+CHUNK = 64
+#: The weight of what an event lacks: a record that needs it does not match.
+LACKING = -math.inf
+#: Lines that bound scores by promises, and as many by totals.
+LINES = 16
+BY_PROMISE, BY_TOTAL = 0, LINES
+# Positions in `TopScratch.size`.
+FRONTIER, BEST, LACKED = 0, 1, 2
 
 
-class Search(NamedTuple):
+class TopScratch(NamedTuple):
     """Scratch of one call."""
 
     bound: Float64  # (p-nodes + leaves,) a heap, the frontier: the highest first
     bucket: Int64  # (p-nodes + leaves,) a p-node's first bucket, or −1 − the bucket of a leaf
     score: Float64  # (k,) a heap: the least first
     row: Int64  # (k,)
-    size: Int64  # (2,) of both heaps
-    weight: Float64  # (SLOTS + 2,) the event's greatest by slot, of what it has, of all
+    size: Int64  # (3,) of both heaps; the signature of what the event lacks
+    weight: Float64  # (SLOTS + 1,) the event's greatest by slot, and of all
+    own_weight: Float64  # (dimensions,) the event's; LACKING where it has none
+    slope: Float64  # (2 × LINES,) no score is above slope · promise + base, nor of the total
+    base: Float64  # (2 × LINES,)
+    line: Int64  # (2,) the lines that bound the whole tree best
+    needed: Float32  # (2,) the promise and the total that a record must have
+    candidate: Int64  # (CHUNK,) rows of a sketch that have both
 
 
-def search_for(k: int, buckets: int) -> Search:
+def search_for(k: int, buckets: int, dimensions: int) -> TopScratch:
     """Scratch for a search of the *k* best among so many *buckets*."""
-    return Search(
+    return TopScratch(
         np.empty(2 * buckets + 1),
         np.empty(2 * buckets + 1, np.int64),
         np.empty(k),
         np.empty(k, np.int64),
-        np.zeros(2, np.int64),
-        np.empty(SLOTS + 2),
+        np.zeros(3, np.int64),
+        np.empty(SLOTS + 1),
+        np.full(dimensions, LACKING),
+        np.empty(2 * LINES),
+        np.empty(2 * LINES),
+        np.empty(2, np.int64),
+        np.empty(2, np.float32),
+        np.empty(CHUNK, np.int64),
     )
 
 
 @kernel_inline
-def least_score(search: Search) -> float:
+def least_score(search: TopScratch) -> float:
     """What a row must score to be among the k best so far; −∞ while there are fewer."""
     if search.size[BEST] < len(search.score):
         return -math.inf
     return float(search.score[0])
 
 
-@kernel_part
-def add_to_frontier(search: Search, bound: float, bucket: int) -> None:
-    """Put *bucket* on the frontier, unless it is hopeless."""
+@inner_kernel
+def add_to_frontier(search: TopScratch, bound: float, bucket: int) -> None:
+    """Add *bucket* to the frontier, unless its bound is below the k-th best score."""
     if bound < least_score(search):
         return
     if math.isnan(bound):
         bound = math.inf
-    place = search.size[FRONTIER]
-    search.size[FRONTIER] = place + 1
-    while place > 0 and search.bound[(place - 1) >> 1] < bound:
-        above = (place - 1) >> 1
-        search.bound[place], search.bucket[place] = search.bound[above], search.bucket[above]
-        place = above
-    search.bound[place], search.bucket[place] = bound, bucket
+    position = search.size[FRONTIER]
+    search.size[FRONTIER] = position + 1
+    while position > 0 and search.bound[(position - 1) >> 1] < bound:
+        above = (position - 1) >> 1
+        search.bound[position], search.bucket[position] = search.bound[above], search.bucket[above]
+        position = above
+    search.bound[position], search.bucket[position] = bound, bucket
 
 
 @kernel_inline
-def is_promising(search: Search) -> bool:
+def has_candidates(search: TopScratch) -> bool:
     """Whether anything on the frontier may hold one of the k best."""
     return search.size[FRONTIER] > 0 and not search.bound[0] < least_score(search)
 
 
-@kernel_part
-def take_most_promising(search: Search) -> int:
-    """The most promising bucket, taken off the frontier."""
+@inner_kernel
+def take_most_promising(search: TopScratch) -> int:
+    """Remove the bucket with the highest bound from the frontier and return it."""
     top = int(search.bucket[0])
     size = search.size[FRONTIER] - 1
     search.size[FRONTIER] = size
-    bound, bucket, place = search.bound[size], search.bucket[size], 0
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
+    bound, bucket, position = search.bound[size], search.bucket[size], 0
+    while 2 * position + 1 < size:
+        child = 2 * position + 1
         if child + 1 < size and search.bound[child + 1] > search.bound[child]:
             child += 1
         if search.bound[child] <= bound:
             break
-        search.bound[place], search.bucket[place] = search.bound[child], search.bucket[child]
-        place = child
-    search.bound[place], search.bucket[place] = bound, bucket
+        search.bound[position], search.bucket[position] = search.bound[child], search.bucket[child]
+        position = child
+    search.bound[position], search.bucket[position] = bound, bucket
     return top
 
 
-@kernel_part
-def offer(search: Search, row: int, score: float, is_single: bool) -> None:
-    """Let *row* with *score* be among the k best, each row once with its best score."""
+@inner_kernel
+def add_candidate(search: TopScratch, row: int, score: float, is_single: bool) -> None:
+    """Add *row* with *score* to the k best so far, each row once with its best score."""
     size = search.size[BEST]
-    place = NONE
+    position = NONE
     if not is_single:
         for other in range(size):
             if search.row[other] == row:
                 if search.score[other] >= score:
                     return
-                place = other
+                position = other
                 break
-    if place == NONE:
+    if position == NONE:
         if size < len(search.score):
             search.size[BEST] = size + 1
-            place = size
-            while place > 0 and search.score[(place - 1) >> 1] > score:
-                above = (place - 1) >> 1
-                search.score[place], search.row[place] = search.score[above], search.row[above]
-                place = above
-            search.score[place], search.row[place] = score, row
+            position = size
+            while position > 0 and search.score[(position - 1) >> 1] > score:
+                above = (position - 1) >> 1
+                search.score[position], search.row[position] = (
+                    search.score[above],
+                    search.row[above],
+                )
+                position = above
+            search.score[position], search.row[position] = score, row
             return
         if score <= search.score[0]:
             return
-        place = 0
+        position = 0
     size = search.size[BEST]
-    while 2 * place + 1 < size:  # its score has grown: it sinks
-        child = 2 * place + 1
+    while 2 * position + 1 < size:  # its score has grown: it sinks
+        child = 2 * position + 1
         if child + 1 < size and search.score[child + 1] < search.score[child]:
             child += 1
         if search.score[child] >= score:
             break
-        search.score[place], search.row[place] = search.score[child], search.row[child]
-        place = child
-    search.score[place], search.row[place] = score, row
+        search.score[position], search.row[position] = search.score[child], search.row[child]
+        position = child
+    search.score[position], search.row[position] = score, row
+
+
+@kernel_inline
+def find_candidates(promise: Float32, total: Float32, signature: Int32, search: TopScratch) -> int:
+    """Fill `search.candidate` with the rows that have what is needed; how many there are."""
+    least_promise, least_total, count = search.needed[0], search.needed[1], 0
+    lacked = np.int32(search.size[LACKED])
+    for row in range(len(promise)):
+        count += (
+            (promise[row] >= least_promise)
+            & (total[row] >= least_total)
+            & (signature[row] & lacked == 0)
+        )
+    if count == 0:
+        return 0
+    count = 0
+    for row in range(len(promise)):
+        search.candidate[count] = row
+        count += (
+            (promise[row] >= least_promise)
+            & (total[row] >= least_total)
+            & (signature[row] & lacked == 0)
+        )
+    return count
+
+
+@kernel_inline
+def bring_forward(promise: Float32, turn: int, candidates: int, search: TopScratch) -> None:
+    """Swap the candidate with the highest promise from *turn* on to *turn*."""
+    best = turn
+    for position in range(turn + 1, candidates):
+        if promise[search.candidate[position]] > promise[search.candidate[best]]:
+            best = position
+    row = search.candidate[best]
+    search.candidate[best] = search.candidate[turn]
+    search.candidate[turn] = row

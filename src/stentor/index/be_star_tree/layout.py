@@ -1,13 +1,13 @@
-"""The arrays of the BE*-Tree: one pool of words that holds nodes, directories and records.
+"""The arrays of the BE*-Tree: one arena of words with nodes, directories and records.
 
-A node is known by the place of its first word. What is in a word is said by the offset constants:
-an integer (`word`), a double (`number`), or two halves (`code`: int32, `half`: float32). All four
-are views of the same memory.
+A node is known by the position of its first word; the constants below are offsets from there. A
+word is an integer (`word`), a double (`number`), or two halves (`code`: int32, `half`: float32).
+All are views of the same memory.
 
     c-node     ABOVE OWNER LEFT RIGHT DEPTH │ LEAF … CAPACITY │ DIRECTORY PARTITIONS │ own box │
                summaries of the leaf and of all beneath │ for each attribute from its own one up to
                the root's: hull of the leaf, hull of all beneath
-    p-node     DIMENSION ROOT PARENT SIZE LOSS
+    p-node     DIMENSION ROOT PARENT SIZE LOSS CLUSTERS DEEPEST
     directory  p-nodes by dimension: (dimension, p-node) in a word each
     leaf       records one after the other: (alternative, boxes and flags), (total, other weight),
                then for each box (dimension, weight), low, high
@@ -25,20 +25,24 @@ from stentor.encoding.columns import Float64, Int32, Int64, UInt8
 
 Float32 = npt.NDArray[np.float32]
 
-#: Stands for a node, a slab or a dimension where there is none.
+#: Of saved trees; those of another layout are rebuilt when they are opened.
+LAYOUT = 3
+#: Stands for a node, a run or a dimension where there is none.
 NONE = -1
+#: Stands for a sketch where there is none.
+NO_PROMISES = 0
 
 # Words of a c-node: a bucket of the clustering directory.
 ABOVE = 0  # the c-node whose left or right bucket this is
-OWNER = 1  # the p-node in whose directory of clusters it stands; NONE: the root of the tree
+PARTITION = 1  # the p-node in whose directory of clusters it is; NONE: the root of the tree
 LEFT = 2
 RIGHT = 3
-DEPTH = 4  # how many attributes lead here, and how many boxes it has
-LEAF = 5  # its l-node: a slab of records
+DEPTH = 4  # two halves: how many attributes lead here, and so its boxes; the leaf's sketch
+LEAF = 5  # its l-node: a run of records
 LEAF_WORDS = 6
-LEAF_COUNT = 7
-CAPACITY = 8  # records above which the leaf overflows
-DIRECTORY = 9  # its p-directory: a slab
+LEAF_COUNT = 7  # records in it, DEAD ones too
+CAPACITY = 8  # two halves: records above which the leaf overflows, how many of it are DEAD
+DIRECTORY = 9  # its p-directory: a run
 PARTITIONS = 10  # p-nodes in it
 OWN_LOW = 11  # hull, on its own attribute, of leaf and p-directory: the overlapping bucket
 OWN_HIGH = 12
@@ -51,10 +55,12 @@ LEAF_LOW, LEAF_HIGH, LOW, HIGH = 0, 1, 2, 3
 # Words of a p-node.
 DIMENSION = 0
 ROOT = 1  # of its directory of clusters
-PARENT = 2  # the c-node in whose directory it stands
+PARENT = 2  # the c-node in whose p-directory it is
 SIZE = 3  # records beneath
 LOSS = 4  # predicates tested in vain beneath, for an event of the last window
-PARTITION_WORDS = 5
+CLUSTERS = 5  # c-nodes of its directory of clusters
+DEEPEST = 6  # they are not rebalanced until one is deeper
+PARTITION_WORDS = 7
 
 # Words of a record, and of each of its boxes.
 RECORD_WORDS = 2
@@ -62,61 +68,72 @@ WIDE_BOX = 3
 NARROW_BOX = 2
 # Beside the number of boxes.
 COUNT_MASK = (1 << 16) - 1
-COVERED = 1 << 16  # these boxes are all that the alternative asks
+COVERED = 1 << 16  # these boxes are all that the alternative tests
 NARROW = 1 << 17  # every box's length is a float32 to the last bit, its dimension below 2^16
+DEAD = 1 << 18  # removed from a large leaf, to be swept with others
 
-# Halves of a summary: upper bounds of weights, by a hash of the dimension, of what is not among the
-# boxes, and of all together.
-SLOTS = 6
+# Halves of a summary: upper bounds of weights, by a hash of the dimension, of the promise (see
+# `promises.py`), of what is not among the boxes, and of all together.
+SLOTS = 5
+PROMISE = 5
 OTHER = 6
 TOTAL = 7
 SUMMARY = 8
 
-# Places that never change.
+# Positions that never change.
 ROOT_NODE = 1
-DESK = 25  # the record that is being filed
+STAGED = 25  # the record that is being inserted
 
-# Axes of an attribute; each that is asked for is a dimension.
-VALUE, X, Y = 0, 1, 2
-AXES = 3
+# Axes of an attribute; each that some alternative tests is a dimension.
+VALUE, X, Y, HASH = 0, 1, 2, 3
+AXES = 4
 
-# Entries of `Tree.state`.
-USED = 0  # words of the pool
+# Positions in `BEStarTreeArrays.state`.
+USED = 0  # words of the arena
 DIMENSIONS = 1
 PENDING = 2  # c-nodes that overflow
-TOP_CLASS = 3  # the largest class of slabs that was ever released
+TOP_CLASS = 3  # the largest class of runs that was ever released
 LARGEST_LEAF = 4  # words
 RECORDS = 5
 BUCKETS = 6  # c-nodes
-UNCOVERED = 7  # 1 where a record that is not COVERED was ever filed
-STATES = 8
+UNCOVERED = 7  # 1 where a record that is not COVERED was ever inserted
+UNBALANCED = 8  # a c-node that is too deep, or NONE
+STAGED_CAPACITY = 9  # records that the scratch of the next step must hold
+NODE_CAPACITY = 10  # c-nodes that the scratch of the next step must hold
+STATES = 11
 
-#: Classes of slabs: four to a doubling.
+#: Of `SplitScratch.nodes`, by c-node: four lists, and a stack of frames of seven.
+NODE_FIELDS = 11
+
+#: Classes of runs: four to a doubling.
 CLASSES = 160
 
 
-class Tree(NamedTuple):
-    """What changes take: everything, to be written to."""
+class BEStarTreeArrays(NamedTuple):
+    """All arrays, writable: what changes take."""
 
     word: Int64  # (words,)
     number: Float64  # (words,) the same memory
     half: Float32  # (2 × words,) the same memory
     code: Int32  # (2 × words,) the same memory
-    free: Int64  # (CLASSES,) the first free slab of each class
+    free: Int64  # (CLASSES,) the first free run of each class
     state: Int64  # (STATES,)
     pending: Int64  # (any,) a stack
     home: Int32  # (alternatives,) the c-node that each one's record is in, or NONE
+    offset: Int32  # (alternatives,) where in its leaf that record starts
     proved: UInt8  # (alternatives,) 1 where its record is COVERED
     dimension_of: Int32  # (AXES × attributes,) or NONE
-    key_of: Int32  # (AXES × attributes,) the other way round
-    waste: Float64  # (AXES × attributes,) measured loss of a record filed under a dimension
+    key_of: Int32  # (AXES × attributes,) the inverse of dimension_of
+    waste: Float64  # (AXES × attributes,) measured loss of a record under a dimension
     extension: Float64  # (AXES × attributes,) the average width of an event's range
+    usual: Float64  # (AXES × attributes,) a weight as records have it on a dimension, or 0
+    heaviest: Float64  # (AXES × attributes,) no record has a greater weight on a dimension
 
 
-class Reading(NamedTuple):
-    """What questions take: the pool and the dimensions, read-only.
+class BEReadArrays(NamedTuple):
+    """What matching takes: the arena and the dimensions, read-only.
 
-    Few arrays: handing each over takes 0.1 µs.
+    Few arrays: passing each takes 0.1 µs.
     """
 
     word: Int64
@@ -126,11 +143,11 @@ class Reading(NamedTuple):
     dimension_of: Int32
 
 
-#: Whatever only reads takes either.
-Readable = Tree | Reading
+#: Kernels that only read take either.
+Readable = BEStarTreeArrays | BEReadArrays
 
 
-class Knobs(NamedTuple):
+class BEKernelSettings(NamedTuple):
     """The settings that kernels take."""
 
     capacity: int
@@ -143,8 +160,8 @@ class Knobs(NamedTuple):
     recycle: float  # waste above which a p-node is recycled
 
 
-class Desk(NamedTuple):
-    """Room for the records of one leaf while it is split, and for counting its dimensions."""
+class SplitScratch(NamedTuple):
+    """Scratch for the records of one leaf while it is split, and for counting its dimensions."""
 
     at: Int64  # (records,)
     mark: Int64  # (records,)
@@ -160,3 +177,4 @@ class Desk(NamedTuple):
     seen: Int64  # (dimensions,)
     slot: Float64  # (SUMMARY,)
     bins: Float64  # (BINS,) of `ranking.py`
+    nodes: Int64  # (NODE_FIELDS × c-nodes of a directory,) of `rebalance.py`

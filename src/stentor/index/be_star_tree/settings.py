@@ -1,4 +1,4 @@
-"""What a BE*-Tree can be told."""
+"""The settings of a BE*-Tree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from stentor.errors import SettingsError
-from stentor.index.be_star_tree.layout import Knobs
+from stentor.index.be_star_tree.layout import BEKernelSettings
 
 SPLITS: Final = ("exhaustive", "approximate")
 LOSSES: Final = ("popularity", "histogram")
@@ -14,7 +14,7 @@ RANKS: Final = ("mean", "sum")
 
 
 @dataclass(frozen=True)
-class Settings:
+class BEStarTreeSettings:
     """The defaults were tuned: docs/papers/be_star_tree.md."""
 
     capacity: int = 64
@@ -22,7 +22,7 @@ class Settings:
     alpha: float = 0.1
     """The share of an overflowing bucket that the left and the right one must get at least."""
     beta: float = 4.0
-    """How many times as long a bucket may become by one record before one is put above it."""
+    """How many times as long a bucket may become by one record before a new one is put above it."""
     split: str = "exhaustive"
     """How a bucket is cut: exhaustive, approximate."""
     loss: str = "popularity"
@@ -30,7 +30,7 @@ class Settings:
     rank: str = "mean"
     """Whether a p-node's rank is that of all its records (sum), or of each (mean)."""
     width: int = 128
-    """Boxes of an alternative that stand in its record; one that has more is verified."""
+    """Boxes of an alternative in its record; one that has more is verified."""
     apart: bool = True
     """Whether siblings are kept apart by the average width of events' ranges."""
     window: int = 128
@@ -59,9 +59,9 @@ class Settings:
             )
 
     @property
-    def knobs(self) -> Knobs:
+    def for_kernels(self) -> BEKernelSettings:
         """The settings that kernels take."""
-        return Knobs(
+        return BEKernelSettings(
             self.capacity,
             self.alpha,
             self.beta,
@@ -71,12 +71,3 @@ class Settings:
             self.width,
             max(self.recycle, 1e-9),
         )
-
-
-def paper_capacity(match_share: float) -> int:
-    """The paper's A for workloads in which an event matches such a share (Table II a).
-
-    >>> paper_capacity(0.001), paper_capacity(0.01), paper_capacity(0.2)
-    (5, 20, 160)
-    """
-    return 5 if match_share < 0.01 else 20 if match_share < 0.1 else 160

@@ -6,14 +6,14 @@ covering, subsumption, merging and matching are each one look-up.
 
     s ─▶ [32,35] [45,46] [50,55]        the ranges of a subscription
     table    ├──┤      ├──────────┤     disjoint, ascending          28 ✗   52 ✓
-    told     ├──┤      ├─┤ ├──────┤     told to whoever listens
-    passive   ├┤                        covered when it came: told when that goes
+    announced ├──┤     ├─┤ ├──────┤     announced to the listener
+    passive    ├┤                       covered when it came: announced when that is removed
 
 Paper: H. Jafarpour, S. Mehrotra, N. Venkatasubramanian, M. Montanari: MICS: An Efficient Content
 Space Representation Model for Publish/Subscribe Systems (2009).
 """
 
 from stentor.index.mics.index import Mics
-from stentor.index.mics.table import Covered, RangeTable, Withdrawal, covers
+from stentor.index.mics.range_table.table import Coverage, RangeTable, Withdrawal, covers
 
-__all__ = ["Covered", "Mics", "RangeTable", "Withdrawal", "covers"]
+__all__ = ["Coverage", "Mics", "RangeTable", "Withdrawal", "covers"]

@@ -1,4 +1,4 @@
-"""What alternatives and events say of the dimensions: bounds, and whether a value is needed."""
+"""The bounds of alternatives and events in each dimension, and whether a value is needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from stentor._jit import kernel
 from stentor.encoding.columns import (
-    MISSING,
     EventColumns,
     Float64,
     Int32,
@@ -17,54 +16,55 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
     event_count,
+    read_only,
 )
+from stentor.encoding.kinds import MISSING
 from stentor.encoding.partition import ANYTHING, NEEDED, UNWANTED
-from stentor.encoding.readonly import read_only
 from stentor.index.bounds import X, Y, predicate_bounds
 
 
-class Dimensions(NamedTuple):
+class Axes(NamedTuple):
     """The dimensions onto which the content space is projected."""
 
     attribute: Int32  # (dimensions,)
     axis: UInt8  # (dimensions,) VALUE, X or Y
 
 
-class Bounds(NamedTuple):
-    """Of each item and dimension what a value must lie between, or lies between."""
+class AxisBounds(NamedTuple):
+    """Of each item and dimension the bounds of wanted values, or of the value."""
 
     low: Float64  # (items, dimensions)
     high: Float64  # (items, dimensions)
     need: UInt8  # (items, dimensions) ANYTHING, NEEDED or UNWANTED
 
-    def first(self, dimensions: int) -> Bounds:
+    def first(self, dimensions: int) -> AxisBounds:
         """Those of the first *dimensions* alone."""
         low, high, need = self
-        return Bounds(low[:, :dimensions], high[:, :dimensions], need[:, :dimensions])
+        return AxisBounds(low[:, :dimensions], high[:, :dimensions], need[:, :dimensions])
 
 
 def bounds_of_alternatives(
-    columns: SubscriptionColumns, alternatives: Int64, dimensions: Dimensions
-) -> Bounds:
-    """What *alternatives* ask for; everything that a dimension cannot say is left open."""
-    bounds = _room(len(alternatives), dimensions)
+    columns: SubscriptionColumns, alternatives: Int64, dimensions: Axes
+) -> AxisBounds:
+    """The bounds of *alternatives*; what a dimension cannot express is left open."""
+    bounds = _empty_bounds(len(alternatives), dimensions)
     _bound_alternatives(columns, read_only(alternatives), dimensions, *_flat(bounds))
     return bounds
 
 
-def bounds_of_events(events: EventColumns, dimensions: Dimensions) -> Bounds:
+def bounds_of_events(events: EventColumns, dimensions: Axes) -> AxisBounds:
     """Where *events* are: one value, two ends of a range, or UNWANTED where they have none."""
-    bounds = _room(event_count(events), dimensions)
+    bounds = _empty_bounds(event_count(events), dimensions)
     _bound_events(events, dimensions, *_flat(bounds))
     return bounds
 
 
-def _room(items: int, dimensions: Dimensions) -> Bounds:
+def _empty_bounds(items: int, dimensions: Axes) -> AxisBounds:
     shape = items, len(dimensions.attribute)
-    return Bounds(np.empty(shape), np.empty(shape), np.empty(shape, np.uint8))
+    return AxisBounds(np.empty(shape), np.empty(shape), np.empty(shape, np.uint8))
 
 
-def _flat(bounds: Bounds) -> tuple[Float64, Float64, UInt8]:
+def _flat(bounds: AxisBounds) -> tuple[Float64, Float64, UInt8]:
     """The arrays of *bounds* as kernels take them, over the same memory."""
     low, high, need = bounds
     return low.reshape(-1), high.reshape(-1), need.reshape(-1)
@@ -74,18 +74,18 @@ def _flat(bounds: Bounds) -> tuple[Float64, Float64, UInt8]:
 def _bound_alternatives(
     columns: SubscriptionColumns,
     alternatives: Int64,
-    dimensions: Dimensions,
+    dimensions: Axes,
     low: Float64,
     high: Float64,
     need: UInt8,
 ) -> None:
     """Fill the bounds of *alternatives*; contradictions are left open, as nothing matches them."""
     count = len(dimensions.attribute)
-    for place in range(len(alternatives)):
-        start = columns.predicate_start[alternatives[place]]
-        stop = columns.predicate_start[alternatives[place] + 1]
+    for position in range(len(alternatives)):
+        start = columns.predicate_start[alternatives[position]]
+        stop = columns.predicate_start[alternatives[position] + 1]
         for dimension in range(count):
-            item = place * count + dimension
+            item = position * count + dimension
             low[item], high[item], need[item] = -math.inf, math.inf, ANYTHING
             for predicate in range(start, stop):
                 if columns.attribute[predicate] != dimensions.attribute[dimension]:
@@ -102,7 +102,7 @@ def _bound_alternatives(
 
 @kernel
 def _bound_events(
-    events: EventColumns, dimensions: Dimensions, low: Float64, high: Float64, need: UInt8
+    events: EventColumns, dimensions: Axes, low: Float64, high: Float64, need: UInt8
 ) -> None:
     """Fill the bounds of *events*."""
     count = len(dimensions.attribute)

@@ -1,7 +1,7 @@
-"""What else an alternative asks for, in bytes: most that share a cell of the curve differ there.
+"""What else an alternative wants, in bytes: most that share a cell of the curve differ there.
 
-Each filter cuts an attribute, or a coordinate of a place, into 127 cells; cell 0 is for events that
-lack it. An alternative keeps the first and the last cell that suit it.
+Each filter cuts an attribute, or a coordinate of a location, into 127 cells; cell 0 is for events
+that lack it. An alternative keeps the first and the last cell that suit it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
     UInt64,
+    all_read_only,
     event_count,
+    read_only,
 )
 from stentor.encoding.partition import ANYTHING, NEEDED, NULL
-from stentor.encoding.readonly import all_read_only, read_only
-from stentor.index.backwards import sign_events
-from stentor.index.mics.bounds import Bounds, Dimensions
+from stentor.index.live import sign_events
+from stentor.index.mics.bounds import Axes, AxisBounds
 from stentor.index.signature import alternative_signature
 
 #: The last cell: seven bits, so that eight of them can be compared in one word.
@@ -33,16 +34,16 @@ LAST_CELL: Final = 127
 TOP_BIT: Final = np.uint8(128)
 #: As many bits of a signature are kept in a byte.
 SIGN_BITS: Final = 7
-#: Bytes of a signature that stand beside a range where there are words to look for: all but a bit.
+#: Bytes of a signature beside a range, where alternatives want words: all but one bit.
 SIGNS: Final = 9
 #: Where the cells but the first begin: so many edges of each filter.
 EDGES: Final = LAST_CELL - 1
 
 
-class Filters(NamedTuple):
-    """The attributes, or coordinates of places, that are filters, the best first."""
+class RangeFilters(NamedTuple):
+    """The attributes, or coordinates of locations, that are filters, the best first."""
 
-    dimensions: Dimensions
+    dimensions: Axes
     edges: Float64  # (filters × EDGES,) ascending for each
     first_of: Int32  # (attributes,) ≥ 0 where an attribute is a filter: its signature has no bit
     signs: int  # bytes of a signature beside each range
@@ -58,15 +59,15 @@ class Filters(NamedTuple):
         return 2 * self.width + self.signs
 
 
-class Cells(NamedTuple):
+class FilterCells(NamedTuple):
     """The cells from … to of each item and filter, and the signature of the rest."""
 
     low: UInt8  # (items × filters,)
     high: UInt8  # (items × filters,)
     signature: UInt64  # (items,)
 
-    def bytes_of(self, filters: Filters) -> UInt8:
-        """What stands beside the ranges (items × rows): last cells have the top bit."""
+    def bytes_of(self, filters: RangeFilters) -> UInt8:
+        """The bytes beside the ranges (items × rows): last cells have the top bit."""
         items = len(self.signature)
         byte = np.empty((items, filters.rows), np.uint8)
         last = filters.rows - filters.signs
@@ -78,7 +79,7 @@ class Cells(NamedTuple):
         return byte
 
 
-def filters_of(dimensions: Dimensions, samples: Sequence[Float64], *, signs: int) -> Filters:
+def filters_of(dimensions: Axes, samples: Sequence[Float64], *, signs: int) -> RangeFilters:
     """Filters whose cells hold equally many of the values in *samples*; each has a finite one."""
     shares = np.linspace(0.0, 1.0, LAST_CELL + 1)[1:-1]
     edges = [
@@ -88,30 +89,30 @@ def filters_of(dimensions: Dimensions, samples: Sequence[Float64], *, signs: int
     return with_edges(dimensions, np.concatenate([np.zeros(0), *edges]), signs)
 
 
-def with_edges(dimensions: Dimensions, edges: Float64, signs: int) -> Filters:
+def with_edges(dimensions: Axes, edges: Float64, signs: int) -> RangeFilters:
     """Filters whose cells begin at *edges*."""
     first_of = np.full(int(dimensions.attribute.max(initial=-1)) + 1, -1, np.int32)
     first_of[dimensions.attribute] = 0
-    return Filters(all_read_only(dimensions), read_only(edges), read_only(first_of), signs)
+    return RangeFilters(all_read_only(dimensions), read_only(edges), read_only(first_of), signs)
 
 
 def cells_of_alternatives(
-    columns: SubscriptionColumns, alternatives: Int64, bounds: Bounds, filters: Filters
-) -> Cells:
+    columns: SubscriptionColumns, alternatives: Int64, bounds: AxisBounds, filters: RangeFilters
+) -> FilterCells:
     """What suits each of *alternatives*, whose bounds are *bounds*."""
     signature = np.empty(len(alternatives), np.uint64)
     _sign_alternatives(columns, read_only(alternatives), filters.first_of, signature)
-    return Cells(*_cells(bounds, filters), signature)
+    return FilterCells(*_cells(bounds, filters), signature)
 
 
-def cells_of_events(events: EventColumns, bounds: Bounds, filters: Filters) -> Cells:
+def cells_of_events(events: EventColumns, bounds: AxisBounds, filters: RangeFilters) -> FilterCells:
     """Where each of *events* is, whose bounds are *bounds*."""
     signature = np.empty(event_count(events), np.uint64)
     sign_events(events, filters.first_of, signature)
-    return Cells(*_cells(bounds, filters), signature)
+    return FilterCells(*_cells(bounds, filters), signature)
 
 
-def _cells(bounds: Bounds, filters: Filters) -> tuple[UInt8, UInt8]:
+def _cells(bounds: AxisBounds, filters: RangeFilters) -> tuple[UInt8, UInt8]:
     low, high, need = bounds.first(filters.width)
     first, last = np.empty((2, low.size), np.uint8)
     flat = low.reshape(-1), high.reshape(-1), need.reshape(-1)
@@ -124,8 +125,8 @@ def _sign_alternatives(
     columns: SubscriptionColumns, alternatives: Int64, first_of: Int32, signature: UInt64
 ) -> None:
     """Fill *signature* for each of *alternatives*."""
-    for place in range(len(alternatives)):
-        signature[place] = alternative_signature(columns, alternatives[place], first_of)
+    for position in range(len(alternatives)):
+        signature[position] = alternative_signature(columns, alternatives[position], first_of)
 
 
 @kernel

@@ -1,12 +1,12 @@
 """Ranges by owner, found by number: the first phase of subscription indexing (section 5).
 
 The paper's leaves are merged ranges with a list of owners each; where subscriptions are many, one
-leaf soon owns them all. Here each range stands by itself, among those of about its own length:
+leaf soon owns them all. Here each range is by itself, among those of about its own length:
 
     key   class │ low        class: the bits of its length, so that all of a class that can hold a
           ──────┼─────       number begin within 2^class before it, and half of those do hold it
 
-A question looks into each class that has ranges, once.
+A query looks into each class that has ranges, once.
 """
 
 from __future__ import annotations
@@ -16,29 +16,28 @@ from typing import Final
 import numpy as np
 
 from stentor._jit import kernel
-from stentor.encoding.columns import Int64, UInt64
-from stentor.encoding.hilbert import Ranges
-from stentor.encoding.readonly import all_read_only
-from stentor.index.growing import GrowingArray
-from stentor.index.mics.ordered import (
-    NOWHERE,
+from stentor.encoding.columns import Int64, UInt64, all_read_only
+from stentor.encoding.hilbert.ranges import Ranges
+from stentor.index.arena import GrowingArray
+from stentor.index.mics.range_table.layout import (
+    NONE,
     RANGES,
-    Ordered,
+    RangeBlocks,
     after,
+    capacity_of,
     first_from,
+    grow,
+    insert,
     new_ordered,
-    put,
-    room_of,
+    remove,
     slot_of,
-    take_away,
-    with_room,
 )
 
-#: A number has this many bits at most: the others say the class.
+#: A number has this many bits at most: the others are the class.
 MOST_KEY_BITS: Final = 58
 CLASSES: Final = MOST_KEY_BITS + 1
-#: Pairs that there is room for at first.
-ROOM: Final = 1 << 14
+#: Pairs that fit at first.
+FIRST_CAPACITY: Final = 1 << 14
 _SHIFT: Final = np.uint64(MOST_KEY_BITS)
 _ONE: Final = np.uint64(1)
 
@@ -68,21 +67,21 @@ class Postings:
         self._keys.extend(0, added)
         keys, done = self._keys.writable[first:], 0
         while done < added:
-            self.pieces = with_room(self.pieces, 2 + added // 16)
-            done = _file(self.pieces, ranges.low, ranges.high, of, keys, self.classes, done)
+            self.pieces = grow(self.pieces, 2 + added // 16)
+            done = _insert(self.pieces, ranges.low, ranges.high, of, keys, self.classes, done)
 
     def remove(self, owners: Int64) -> None:
-        """Let the ranges of *owners* go; those that have none are passed over."""
+        """Remove the ranges of *owners*; those that have none are passed over."""
         first, count = self._first.view[owners], self._count.view[owners]
         before = np.cumsum(count) - count
-        places = np.repeat(first - before, count) + np.arange(int(count.sum()))
-        _unfile(self.pieces, self._keys.view[places], np.repeat(owners, count), self.classes)
+        positions = np.repeat(first - before, count) + np.arange(int(count.sum()))
+        _remove(self.pieces, self._keys.view[positions], np.repeat(owners, count), self.classes)
         self._count.writable[owners] = 0
-        self.gone += len(places)
+        self.gone += len(positions)
 
-    def owners_of(self, asked: Ranges) -> tuple[Int64, Int64]:
-        """Pairs of a question and an owner that share a number; a pair may come several times."""
-        return owners_in(all_read_only(self.pieces), self.classes, asked)
+    def owners_of(self, query: Ranges) -> tuple[Int64, Int64]:
+        """Pairs of a query and an owner that share a number; a pair may come several times."""
+        return owners_in(all_read_only(self.pieces), self.classes, query)
 
     @property
     def is_wasteful(self) -> bool:
@@ -100,20 +99,20 @@ class Postings:
         return kept + sum(array.nbytes for array in self.pieces)
 
 
-def owners_in(pieces: Ordered, classes: Int64, asked: Ranges) -> tuple[Int64, Int64]:
-    """Pairs of a question and an owner, of *pieces* that can only be read."""
+def owners_in(pieces: RangeBlocks, classes: Int64, query: Ranges) -> tuple[Int64, Int64]:
+    """Pairs of a query and an owner, of read-only *pieces*."""
     present = np.flatnonzero(classes).astype(np.uint64)
-    room, found = 0, ROOM
-    while found > room:
-        room = found
-        question, owner = np.empty(room, np.int64), np.empty(room, np.int64)
-        found = _meet(pieces, present, *all_read_only(asked), question, owner)
+    capacity, found = 0, FIRST_CAPACITY
+    while found > capacity:
+        capacity = found
+        question, owner = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+        found = _match(pieces, present, *all_read_only(query), question, owner)
     return question[:found], owner[:found]
 
 
 @kernel
-def _file(
-    pieces: Ordered,
+def _insert(
+    pieces: RangeBlocks,
     low: UInt64,
     high: UInt64,
     owners: Int64,
@@ -121,35 +120,35 @@ def _file(
     classes: Int64,
     first: int,
 ) -> int:
-    """Add ranges from *first* on, and write their *keys*; where it stopped for want of room."""
-    for place in range(first, len(low)):
-        if room_of(pieces) < 2:
-            return place
-        length, kind = high[place] - low[place], 0
+    """Add ranges from *first* on, and write their *keys*; where it stopped, if blocks ran out."""
+    for position in range(first, len(low)):
+        if capacity_of(pieces) < 2:
+            return position
+        length, kind = high[position] - low[position], 0
         while length:
             length >>= _ONE
             kind += 1
         base = np.uint64(kind) << _SHIFT
-        keys[place] = base | low[place]
-        put(pieces, base | low[place], base | high[place], owners[place])
+        keys[position] = base | low[position]
+        insert(pieces, base | low[position], base | high[position], owners[position])
         classes[kind] += 1
     return len(low)
 
 
 @kernel
-def _unfile(pieces: Ordered, keys: UInt64, owners: Int64, classes: Int64) -> None:
-    """Take the ranges with *keys* away from *owners*."""
-    for place in range(len(keys)):
-        position = first_from(pieces, keys[place])
-        while pieces.entry[slot_of(pieces, position)] != owners[place]:
+def _remove(pieces: RangeBlocks, keys: UInt64, owners: Int64, classes: Int64) -> None:
+    """Remove the ranges with *keys* of *owners*."""
+    for piece in range(len(keys)):
+        position = first_from(pieces, keys[piece])
+        while pieces.entry[slot_of(pieces, position)] != owners[piece]:
             position = after(pieces, position)
-        take_away(pieces, position)
-        classes[keys[place] >> _SHIFT] -= 1
+        remove(pieces, position)
+        classes[keys[piece] >> _SHIFT] -= 1
 
 
 @kernel
-def _meet(
-    pieces: Ordered,
+def _match(
+    pieces: RangeBlocks,
     present: UInt64,
     starts: Int64,
     low: UInt64,
@@ -157,19 +156,19 @@ def _meet(
     question: Int64,
     owner: Int64,
 ) -> int:
-    """Fill what there is room for of the pairs; how many there are."""
+    """Write the pairs that fit; how many there are."""
     found = 0
     for one in range(len(starts) - 1):
-        for asked in range(starts[one], starts[one + 1]):
+        for query in range(starts[one], starts[one + 1]):
             for kind in present:
                 base, reach = kind << _SHIFT, (_ONE << kind) - _ONE
-                begin = low[asked] - reach if low[asked] > reach else np.uint64(0)
+                begin = low[query] - reach if low[query] > reach else np.uint64(0)
                 position = first_from(pieces, base | begin)
-                while position != NOWHERE:
+                while position != NONE:
                     slot = slot_of(pieces, position)
-                    if pieces.low[slot] > (base | high[asked]):
+                    if pieces.low[slot] > (base | high[query]):
                         break
-                    if pieces.high[slot] >= (base | low[asked]):
+                    if pieces.high[slot] >= (base | low[query]):
                         if found < len(owner):
                             question[found], owner[found] = one, pieces.entry[slot]
                         found += 1

@@ -8,14 +8,9 @@ from typing import Final
 import numpy as np
 
 from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns
-from stentor.encoding.hilbert import Ranges
+from stentor.encoding.hilbert.ranges import Ranges
 from stentor.encoding.partition import NULL, UNWANTED, Partition, coarsened
-from stentor.index.mics.bounds import (
-    Bounds,
-    Dimensions,
-    bounds_of_alternatives,
-    bounds_of_events,
-)
+from stentor.index.mics.bounds import Axes, AxisBounds, bounds_of_alternatives, bounds_of_events
 
 #: About how many ranges a range event is turned into, at most.
 EVENT_RANGES: Final = 32
@@ -28,7 +23,7 @@ class Projection:
     What matches shares a cell: an event's ranges meet those of every alternative that it satisfies.
     """
 
-    dimensions: Dimensions
+    dimensions: Axes
     partition: Partition
 
     @property
@@ -51,14 +46,14 @@ class Projection:
 
     def of_events(self, events: EventColumns, most: float) -> Ranges:
         """The number of each event as a range; of a range event about *most* ranges."""
-        return self.of_places(bounds_of_events(events, self.dimensions), most)
+        return self.of_points(bounds_of_events(events, self.dimensions), most)
 
-    def of_bounds(self, bounds: Bounds, most: float) -> Ranges:
+    def of_bounds(self, bounds: AxisBounds, most: float) -> Ranges:
         """The ranges of the cells that *bounds* touch, about *most* of them for each."""
         curve = self.partition.curve
         return curve.ranges(*coarsened(*self.partition.boxes(*bounds), curve, most))
 
-    def of_places(self, bounds: Bounds, most: float) -> Ranges:
+    def of_points(self, bounds: AxisBounds, most: float) -> Ranges:
         """The same of bounds that are mostly points, as those of events are."""
         if (bounds.low != bounds.high).any():
             return self.of_bounds(bounds, most)

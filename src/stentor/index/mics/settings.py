@@ -1,4 +1,4 @@
-"""What a MICS index can be told."""
+"""The settings of a MICS index."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ EQUAL, VARIABLE = "equal", "variable"
 
 
 @dataclass(frozen=True)
-class Settings:
+class MicsSettings:
     """The space that is indexed."""
 
     dimensions: int = 3  # onto which the content space is projected, at most
     bits: int = 10  # of a coordinate: 2^bits cells in each dimension
     cells: str = VARIABLE  # as wide as a sample says, or equal
     ranges: int = 2  # of an alternative, about: larger boxes are made of larger cells
-    filters: int = 24  # attributes whose cells stand beside a range, at most
+    filters: int = 24  # attributes whose cells are kept beside a range, at most
 
     def __post_init__(self) -> None:
         for name, value, least, most in (
@@ -42,4 +42,4 @@ class Settings:
 
 #: Section 7: three dimensions of 256 equal intervals. A side of 8 of them gives about 64 ranges;
 #: larger boxes, which the paper does not have, would give up to 65,536.
-PAPER: Final = Settings(dimensions=3, bits=8, cells=EQUAL, ranges=64, filters=0)
+PAPER: Final = MicsSettings(dimensions=3, bits=8, cells=EQUAL, ranges=64, filters=0)

@@ -1,4 +1,4 @@
-"""The MO-Tree: events and subscriptions in one structure, matched both ways.
+"""The MO-Tree: events and subscriptions in one structure, matched in both directions.
 
     layer      an indexing attribute, cut into cells: overlapping ones in several levels for the
                intervals of subscriptions, disjoint ones and a null cell for the values of events
@@ -9,8 +9,8 @@
                exact verifier
     subscription → the cells of events that it meets → the same
 
-An item is in one bucket; nothing is ever split or merged. What is filed of a subscription is each
-of its alternatives.
+An item is in one bucket; nothing is ever split or merged. Each alternative of a
+subscription is an item.
 
 Paper: MO-Tree: An Efficient Forwarding Engine for Spatiotemporal-aware Pub/Sub Systems.
 """

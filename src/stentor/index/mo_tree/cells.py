@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from stentor._jit import kernel, kernel_inline
-from stentor.encoding.columns import Int64
-from stentor.encoding.readonly import all_read_only
-from stentor.index.mo_tree.layout import Cells, Dimensions
+from stentor.encoding.columns import Int64, all_read_only
+from stentor.index.mo_tree.layout import PIECES, LevelCells, MoDimensions
 
 #: The open end of a level's last cell.
 BEYOND = 2.0
@@ -17,7 +16,9 @@ BEYOND = 2.0
 ROUNDING = 1e-9
 
 
-def cut(counts: Sequence[int], widths: Sequence[Sequence[float]], event_cells: int) -> Cells:
+def cells_of_levels(
+    counts: Sequence[int], widths: Sequence[Sequence[float]], event_cells: int
+) -> LevelCells:
     """Cells of layers in which level i has counts[i] cells of widths[layer][i].
 
     Neighbours of a level are (1 − width) / (count − 1) apart, so that they overlap by
@@ -32,7 +33,7 @@ def cut(counts: Sequence[int], widths: Sequence[Sequence[float]], event_cells: i
             low.append(lows)
             high.append(np.append(lows[:-1] + width, BEYOND))
     return all_read_only(
-        Cells(
+        LevelCells(
             level_start=np.cumsum([0, *counts]),
             width=np.array(widths, np.float64).reshape(-1),
             rate=np.array(rate, np.float64),
@@ -44,16 +45,29 @@ def cut(counts: Sequence[int], widths: Sequence[Sequence[float]], event_cells: i
 
 
 @kernel_inline
-def position(dimensions: Dimensions, dimension: int, value: float) -> float:
-    """Where *value* is in its domain, 0 to 1; ascending in *value*, 0 for what is no number."""
-    at = (value - dimensions.low[dimension]) * dimensions.scale[dimension]
-    if at >= 1.0:
+def domain_position(dimensions: MoDimensions, dimension: int, value: float) -> float:
+    """Where *value* is in its domain, 0 to 1; ascending in *value*, 0 for what is no number.
+
+    Cost: O(log PIECES).
+    """
+    knot = dimensions.knot[dimension * (PIECES + 1) : (dimension + 1) * (PIECES + 1)]
+    if not value > knot[0]:
+        return 0.0
+    if value >= knot[PIECES]:
         return 1.0
-    return float(at) if at > 0.0 else 0.0
+    piece, ahead = 0, PIECES // 2
+    while ahead > 0:
+        if knot[piece + ahead] <= value:
+            piece += ahead
+        ahead >>= 1
+    within = (value - knot[piece]) * dimensions.rate[dimension * PIECES + piece]
+    if not within > 0.0:  # infinite times zero too
+        within = 0.0
+    return float((piece + min(within, 1.0)) / PIECES)
 
 
 @kernel
-def interval_cell(cells: Cells, layer: int, low: float, high: float) -> int:
+def interval_cell(cells: LevelCells, layer: int, low: float, high: float) -> int:
     """The smallest cell that contains *low* … *high*; of several the nearest by its centre.
 
     Cost: O(levels). Paper: section 4.3.2.
@@ -87,7 +101,7 @@ def interval_cell(cells: Cells, layer: int, low: float, high: float) -> int:
 
 @kernel
 def stabbed_cells(
-    cells: Cells, layer: int, low: float, high: float, first: Int64, last: Int64
+    cells: LevelCells, layer: int, low: float, high: float, first: Int64, last: Int64
 ) -> int:
     """How many ranges *first* … *last* of cells meet *low* … *high*: at most one for each level.
 
@@ -117,7 +131,7 @@ def stabbed_cells(
 
 
 @kernel_inline
-def value_cell(cells: Cells, at: float) -> int:
+def value_cell(cells: LevelCells, at: float) -> int:
     """The disjoint cell that holds the position *at*. Paper: section 4.3.1."""
     values = cells.event_cells[0] - 1
     return int(min(int(at * values), values - 1))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from stentor.encoding.columns import (
-    BOX,
-    MISSING,
-    NEGATED,
-    EventColumns,
-    Int64,
-    SubscriptionColumns,
-)
+from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns
+from stentor.encoding.kinds import MISSING, NEGATED, REGIONS, is_among
 from stentor.index.bounds import VALUE, X, Y
-from stentor.index.mo_tree.drafting import draft_alternatives, draft_events, drafts_for
+from stentor.index.mo_tree.buckets import BucketTable
+from stentor.index.mo_tree.build import MoTreeLayers
+from stentor.index.mo_tree.items import items_of_alternatives, items_of_events, new_items
 from stentor.index.mo_tree.layout import (
     CARD_HIGH,
     CARD_LOW,
@@ -24,39 +21,48 @@ from stentor.index.mo_tree.layout import (
     GRANULE,
     GRANULE_WORDS,
     ITEMS,
+    LAST_STEP,
     LINE,
     MEMBER,
     MOST_DIMENSIONS,
     NO_SLOT,
+    PIECES,
     SIGNATURE,
-    Drafts,
+    MoItems,
 )
-from stentor.index.mo_tree.pool import Pool
-from stentor.index.mo_tree.tree import Tree
 
 
-def check_subscriptions(tree: Tree, columns: SubscriptionColumns, alternatives: Int64) -> None:
-    """Assert that *alternatives* are in the buckets of *tree*, each in the one that is its own."""
-    drafts = drafts_for(len(alternatives), ending=False)
-    draft_alternatives(columns, alternatives, tree.dimensions, tree.cells, tree.query(), drafts)
-    for place, alternative in enumerate(alternatives.tolist()):
+def in_trees(tables: Sequence[BucketTable], members: Int64) -> Iterator[tuple[int, Int64]]:
+    """The number of each of *tables* with those of *members* in it; each is in exactly one."""
+    contained = [table.contained(members) for table in tables]
+    assert np.array_equal(np.sort(np.concatenate(contained)), members), "each member has one slot"
+    yield from enumerate(contained)
+
+
+def check_subscriptions(
+    tree: MoTreeLayers, columns: SubscriptionColumns, alternatives: Int64
+) -> None:
+    """Assert that *alternatives* are in the buckets of *tree*, each in its own."""
+    items = new_items(len(alternatives), ending=False)
+    items_of_alternatives(columns, alternatives, tree.dimensions, tree.cells, tree.query(), items)
+    for position, alternative in enumerate(alternatives.tolist()):
         bucket = 0
         for layer in range(tree.layers):
             cell = _smallest_cell(tree, layer, _bounds(tree, columns, alternative, layer))
             bucket = bucket * tree.cell_count + cell
-        assert drafts.bucket[place] == bucket, "an interval is in the smallest, nearest cell"
-    check_pool(tree.subscriptions, drafts, alternatives)
+        assert items.bucket[position] == bucket, "an interval is in the smallest, nearest cell"
+    check_buckets(tree.subscriptions, items, alternatives)
 
 
-def check_events(tree: Tree, events: EventColumns, rows: Int64) -> None:
+def check_events(tree: MoTreeLayers, events: EventColumns, rows: Int64) -> None:
     """Assert that the events in *rows* are in the buckets of *tree*, each in its own."""
-    drafts = drafts_for(len(rows), ending=True)
-    draft_events(events, rows, tree.dimensions, tree.cells, tree.query(), drafts)
-    check_pool(tree.events, drafts, rows)
+    items = new_items(len(rows), ending=True)
+    items_of_events(events, rows, tree.dimensions, tree.cells, tree.query(), items)
+    check_buckets(tree.events, items, rows)
     buckets = tree.events.buckets
-    assert (drafts.until >= buckets.soonest[drafts.bucket]).all(), "no event ends before"
+    assert (items.until >= buckets.soonest[items.bucket]).all(), "no event ends before"
     values = tree.event_cells - 1
-    for place, row in enumerate(rows.tolist()):
+    for position, row in enumerate(rows.tolist()):
         cells = [_value_cells(tree, events, row, layer, values) for layer in range(tree.layers)]
         bucket = 0
         for low, high in cells:
@@ -64,12 +70,12 @@ def check_events(tree: Tree, events: EventColumns, rows: Int64) -> None:
             if low != high:
                 bucket = tree.event_cells**tree.layers
                 break
-        assert drafts.bucket[place] == bucket
+        assert items.bucket[position] == bucket
 
 
-def check_pool(pool: Pool, drafts: Drafts, members: Int64) -> None:
-    """Assert that *members* are in *pool* as *drafts* say, each once, and nothing else is."""
-    buckets, slot_of = pool.buckets, pool.slot_of
+def check_buckets(table: BucketTable, items: MoItems, members: Int64) -> None:
+    """Assert that *members* are in *table* as *items* say, each once, and nothing else is."""
+    buckets, slot_of = table.buckets, table.slot_of
     card = buckets.card.reshape(-1, LINE)
     slots = slot_of[members]
     assert (slots != NO_SLOT).all(), "each member has a slot"
@@ -77,21 +83,21 @@ def check_pool(pool: Pool, drafts: Drafts, members: Int64) -> None:
     member = card[:, MEMBER] & np.uint64(FREE)
     bucket = (card[:, MEMBER] >> np.uint64(32)).astype(np.int64)
     assert np.array_equal(member[slots], members.astype(np.uint64))
-    assert np.array_equal(bucket[slots], drafts.bucket), "in exactly the bucket its cells name"
-    assert np.array_equal(card[slots, SIGNATURE], drafts.signature)
+    assert np.array_equal(bucket[slots], items.bucket), "in exactly the bucket its cells name"
+    assert np.array_equal(card[slots, SIGNATURE], items.signature)
     stored = _stored(buckets.granule, card, slots)
-    for steps, drafted in zip(stored, (drafts.low, drafts.high), strict=True):
-        assert np.array_equal(steps, drafted.reshape(-1, MOST_DIMENSIONS))
-    assert pool.items == buckets.tally[ITEMS] == buckets.used.sum() >= len(members)
+    for steps, expected in zip(stored, (items.low, items.high), strict=True):
+        assert np.array_equal(steps, expected.reshape(-1, MOST_DIMENSIONS))
+    assert table.items == buckets.tally[ITEMS] == buckets.used.sum() >= len(members)
     assert (buckets.used <= buckets.room).all()
     inside = (slots >= buckets.start[bucket[slots]]) & (
         slots < buckets.start[bucket[slots]] + buckets.used[bucket[slots]]
     )
     assert inside.all(), "a bucket's items are in its run of slots"
     order = np.argsort(buckets.start[buckets.room > 0])
-    start, room = (array[buckets.room > 0][order] for array in (buckets.start, buckets.room))
-    assert (start[:-1] + room[:-1] <= start[1:]).all(), "runs do not overlap"
-    assert not len(start) or start[-1] + room[-1] <= buckets.tally[END] <= len(card)
+    start, capacity = (array[buckets.room > 0][order] for array in (buckets.start, buckets.room))
+    assert (start[:-1] + capacity[:-1] <= start[1:]).all(), "runs do not overlap"
+    assert not len(start) or start[-1] + capacity[-1] <= buckets.tally[END] <= len(card)
 
 
 def _stored(
@@ -106,14 +112,14 @@ def _stored(
     ]
     return (
         np.concatenate([first[:, ::2], rest[0]], axis=1),
-        np.concatenate([first[:, 1::2], rest[1]], axis=1),
+        LAST_STEP - np.concatenate([first[:, 1::2], rest[1]], axis=1),
     )
 
 
 def _bounds(
-    tree: Tree, columns: SubscriptionColumns, alternative: int, layer: int
+    tree: MoTreeLayers, columns: SubscriptionColumns, alternative: int, layer: int
 ) -> tuple[float, float] | None:
-    """Between which positions the alternative bounds the layer; None where it does not."""
+    """The positions between which the alternative bounds the layer; None where it does not."""
     start, stop = columns.predicate_start[alternative : alternative + 2].tolist()
     low, high, kinds = -math.inf, math.inf, []
     axis = int(tree.dimensions.axis[layer])
@@ -122,10 +128,11 @@ def _bounds(
             continue
         kind = int(columns.kind[predicate])
         kinds.append(kind)
-        if kind >= NEGATED or (kind >= BOX and axis == VALUE):
+        is_region = is_among(kind, REGIONS)
+        if kind & NEGATED or (is_region and axis == VALUE):
             continue
         one, other = float(columns.low[predicate]), float(columns.high[predicate])
-        if kind >= BOX:
+        if is_region:
             pair = int(columns.operand_start[predicate]) + (axis == Y)
             one, other = float(columns.pair_low[pair]), float(columns.pair_high[pair])
             if not one <= other:
@@ -138,14 +145,18 @@ def _bounds(
     return _position(tree, layer, low), _position(tree, layer, high)
 
 
-def _position(tree: Tree, layer: int, value: float) -> float:
+def _position(tree: MoTreeLayers, layer: int, value: float) -> float:
+    knots = tree.dimensions.knot[layer * (PIECES + 1) : (layer + 1) * (PIECES + 1)]
+    assert (knots[:-1] <= knots[1:]).all(), "knots ascend"
+    if not value > knots[0] or value >= knots[-1]:
+        return float(value > knots[0])
+    piece = int(np.count_nonzero(knots <= value)) - 1
     with np.errstate(over="ignore", invalid="ignore"):
-        offset = np.float64(value) - tree.dimensions.low[layer]
-        at = float(offset * tree.dimensions.scale[layer])
-    return 0.0 if math.isnan(at) else min(1.0, max(0.0, at))
+        within = float((value - knots[piece]) * tree.dimensions.rate[layer * PIECES + piece])
+    return (piece + (0.0 if math.isnan(within) else min(1.0, max(0.0, within)))) / PIECES
 
 
-def _smallest_cell(tree: Tree, layer: int, bounds: tuple[float, float] | None) -> int:
+def _smallest_cell(tree: MoTreeLayers, layer: int, bounds: tuple[float, float] | None) -> int:
     """By looking at every cell."""
     last = tree.cell_count - 1
     if bounds is None or bounds[0] > bounds[1]:
@@ -167,7 +178,7 @@ def _smallest_cell(tree: Tree, layer: int, bounds: tuple[float, float] | None) -
 
 
 def _value_cells(
-    tree: Tree, events: EventColumns, row: int, layer: int, values: int
+    tree: MoTreeLayers, events: EventColumns, row: int, layer: int, values: int
 ) -> tuple[int, int]:
     """The cells of the low and of the high end of what the event has in the layer."""
     start, stop = events.value_start[row : row + 2].tolist()

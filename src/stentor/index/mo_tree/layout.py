@@ -32,21 +32,26 @@ FREE = 0xFFFF_FFFF
 NO_SLOT = -1
 
 
-class Dimensions(NamedTuple):
-    """Attributes by which items are told apart, the best first; the first ones have layers.
+#: Pieces of a domain, each as long as any other in positions; a power of two.
+PIECES = 64
 
-    A place has two: its x and its y. A value v is at (v − low) · scale, cut off at 0 and 1.
+
+class MoDimensions(NamedTuple):
+    """The dimensions that items are compared in, the best first; the first ones have layers.
+
+    A location has two: its x and its y. Knots cut a domain into pieces; piece i is at the positions
+    i / PIECES … (i + 1) / PIECES, and what lies outside is at 0 or 1.
     """
 
     attribute: Int32  # (dimensions,)
     axis: UInt8  # (dimensions,) VALUE, X or Y
-    low: Float64  # (dimensions,)
-    scale: Float64  # (dimensions,)
+    knot: Float64  # (dimensions × (PIECES + 1),) ascending
+    rate: Float64  # (dimensions × PIECES,) one over the length of a piece, 0 where it has none
     first_of: Int32  # (attributes,) an attribute's first dimension, or NO_DIMENSION
     next_of: Int32  # (dimensions,) the same attribute's next one, or NO_DIMENSION
 
 
-class Cells(NamedTuple):
+class LevelCells(NamedTuple):
     """How each layer is cut: levels of overlapping cells for intervals, disjoint ones for values.
 
     Cell j of a level holds low[j] ≤ u < high[j]; the last of a level also holds u = 1. The cells
@@ -61,14 +66,14 @@ class Cells(NamedTuple):
     event_cells: Int64  # (1,) of each layer, for values; the last is for events without one
 
 
-class Drafts(NamedTuple):
-    """Items on their way into buckets: alternatives, or live events.
+class MoItems(NamedTuple):
+    """Items to be inserted into buckets: alternatives, or live events.
 
     Steps of dimension d that item i accepts, or has: low[d] … high[d] of its row.
     """
 
     bucket: Int64  # (items,)
-    signature: UInt64  # (items,) bits that must not meet those of what it is compared with
+    signature: UInt64  # (items,) bits that it must not share with what it is compared with
     until: Int64  # (items,) or (0,): they do not end
     low: UInt8  # (items × MOST_DIMENSIONS,)
     high: UInt8  # (items × MOST_DIMENSIONS,)
@@ -78,25 +83,26 @@ class Buckets(NamedTuple):
     """Buckets of items, each a run of slots; free slots are at the end of a run.
 
     A granule is eight slots: for each of the first dimensions a word of lows and a word of highs.
+    High ends are kept reversed, as LAST_STEP − high, so that both ends are compared by ≤.
     """
 
     start: Int64  # (buckets,)
     used: Int32  # (buckets,)
-    room: Int32  # (buckets,)
+    room: Int32  # (buckets,) capacity
     soonest: Int64  # (buckets,) no item ends before; or (0,): they do not end
     granule: UInt64  # (slots / GRANULE × GRANULE_WORDS,)
     card: UInt64  # (slots × LINE,) signature, member and bucket, lows, highs
     tally: Int64  # (TALLIES,)
 
 
-# Places in `Buckets.tally`.
+# Positions in `Buckets.tally`.
 END, ITEMS, LOST, TALLIES = 0, 1, 2, 3  # slots given out, items, slots that no bucket has any more
 
 
-class Query(NamedTuple):
-    """What one event, or one alternative, asks of the buckets of the other side: scratch."""
+class MoMatchScratch(NamedTuple):
+    """Scratch: the query of one event, or alternative, against the buckets of the other kind."""
 
-    ranges: Int64  # (layers,) how many ranges of cells it asks for in each layer
+    ranges: Int64  # (layers,) how many ranges of cells it meets in each layer
     first: Int64  # (layers × levels,) cells
     last: Int64  # (layers × levels,)
     low: UInt8  # (MOST_DIMENSIONS,) steps
@@ -111,14 +117,14 @@ class Query(NamedTuple):
     visits: Int64  # (2,) buckets and slots looked at, added up
 
 
-# What an alternative asks of an attribute beyond its bounds.
+# What an alternative wants of an attribute beyond its bounds.
 ANYTHING, NEEDED, UNWANTED = 0, 1, 2
 
 
-def query_for(layers: int, cells: int, levels: int) -> Query:
-    """Scratch for questions to a tree of that shape; each thread has its own."""
+def match_scratch(layers: int, cells: int, levels: int) -> MoMatchScratch:
+    """Scratch for queries against a tree of that shape; each thread has its own."""
     paths = max(1, cells ** max(0, layers - 1))
-    return Query(
+    return MoMatchScratch(
         ranges=np.zeros(layers, np.int64),
         first=np.zeros(layers * levels, np.int64),
         last=np.zeros(layers * levels, np.int64),

@@ -1,4 +1,4 @@
-"""What a MO-Tree can be told."""
+"""The settings of a MO-Tree."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from stentor.errors import SettingsError
 MOST_BUCKETS = 1 << 24
 
 LINEAR, HALVING = "linear", "halving"
+QUANTILES, WIDTHS = "quantiles", "widths"
 
 
 @dataclass(frozen=True)
-class Settings:
+class MoTreeSettings:
     """The shape of the tree; the defaults are what the benchmark found best."""
 
     layers: int = 3  # H: indexing attributes, at most
@@ -22,6 +23,7 @@ class Settings:
     growth: str = HALVING  # cells from the top level down: 1, 2, 3, … or 1, 3, 7, …
     stabbed: float = math.inf  # η: cells of a layer that a value stabs on average, at most
     event_cells: int = 33  # of a layer, for values; the null cell is one of them
+    pieces: str = QUANTILES  # of a domain, alike: in how much lies in them, or in width
 
     def __post_init__(self) -> None:
         _within("layers", self.layers, 1, 8)
@@ -29,6 +31,8 @@ class Settings:
         _within("event_cells", self.event_cells, 2, 1 << 16)
         if self.growth not in (LINEAR, HALVING):
             raise SettingsError(f"growth={self.growth}; expected {LINEAR} or {HALVING}")
+        if self.pieces not in (QUANTILES, WIDTHS):
+            raise SettingsError(f"pieces={self.pieces}; expected {QUANTILES} or {WIDTHS}")
         if math.isnan(self.stabbed) or self.stabbed < 1.0:
             raise SettingsError(
                 f"stabbed={self.stabbed}: every value stabs the cell of the whole domain; "
@@ -60,4 +64,6 @@ def _within(name: str, value: int, least: int, most: int) -> None:
 
 
 #: Section 6.1: six layers, four levels of 4, 3, 2, 1 cells, η = 6.5, ten cells for events.
-PAPER = Settings(layers=6, levels=4, growth=LINEAR, stabbed=6.5, event_cells=10)
+PAPER = MoTreeSettings(
+    layers=6, levels=4, growth=LINEAR, stabbed=6.5, event_cells=10, pieces=WIDTHS
+)

@@ -4,11 +4,11 @@
                and terms, cut into buckets by their hash
     block      512 alternatives
       line     one bit each, a cache line: who may want an event of this cell, or with such a term
-      member, signature   per slot: which alternative it is, what it cannot do without
+      member, signature   per slot: which alternative it is, what it needs
     event      → a line per filter, the most selective first, intersected until nobody is left
                → the signatures of those left → the exact verifier
 
-Alternatives stand in the order of their rows, and no event passes a block by: no workload is bad
+Alternatives are in the order of their rows, and no event passes a block by: no workload is bad
 for it, none is very good. It is the anchor of every comparison.
 """
 

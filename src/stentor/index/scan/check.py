@@ -6,23 +6,15 @@ import math
 
 import numpy as np
 
-from stentor.encoding.columns import (
-    BOX,
-    KIND_MASK,
-    LAST,
-    MISSING,
-    NEGATED,
-    TERMS,
-    Int64,
-    SubscriptionColumns,
-)
+from stentor.encoding.columns import LAST, Int64, SubscriptionColumns
+from stentor.encoding.kinds import KEYWORDS, MISSING, NEGATED, REGIONS, is_among
 from stentor.encoding.ragged import children
 from stentor.index.bounds import VALUE, X, Y
-from stentor.index.scan.blocks import BlockStore
-from stentor.index.scan.layout import BLOCK, BUCKET_SHIFT, LIVE, NO_TERM, Filters
+from stentor.index.scan.build import ScanBlocks
+from stentor.index.scan.layout import BLOCK, BUCKET_SHIFT, LIVE, NO_TERM, ScanFilters
 
 
-def check_blocks(store: BlockStore, columns: SubscriptionColumns, live: Int64) -> None:
+def check_blocks(store: ScanBlocks, columns: SubscriptionColumns, live: Int64) -> None:
     """Assert that *store* holds the alternatives *live*, each once, under the right bits."""
     filters, (member, signature, line) = store.filters, store.blocks
     members = member[: store.count]
@@ -35,13 +27,15 @@ def check_blocks(store: BlockStore, columns: SubscriptionColumns, live: Int64) -
     assert not bits[store.count :].any(), "a free slot has no bits"
     assert bits[slots, LIVE].all(), "live alternatives are marked"
     predicates, offsets = children(columns.predicate_start, live)
-    place = np.repeat(np.arange(len(live)), np.diff(offsets))
+    position = np.repeat(np.arange(len(live)), np.diff(offsets))
     for row in range(len(filters.attribute)):
         set_lines = bits[slots, filters.line_start[row] : filters.line_start[row + 1]]
-        asks = np.zeros(len(live), bool)
-        asks[place[columns.attribute[predicates] == filters.attribute[row]]] = True
-        assert set_lines[~asks].all(), "what is not asked about may be anything"
-        for alternative, found in zip(live[asks].tolist(), set_lines[asks].tolist(), strict=True):
+        is_bounded = np.zeros(len(live), bool)
+        is_bounded[position[columns.attribute[predicates] == filters.attribute[row]]] = True
+        assert set_lines[~is_bounded].all(), "what is not bounded may be anything"
+        for alternative, found in zip(
+            live[is_bounded].tolist(), set_lines[is_bounded].tolist(), strict=True
+        ):
             possible = _possible_lines(columns, alternative, filters, row)
             assert found == possible, (alternative, row)
     if len(filters.bucket_use):
@@ -50,7 +44,7 @@ def check_blocks(store: BlockStore, columns: SubscriptionColumns, live: Int64) -
         for bucket, alternative in zip(term_bits.argmax(axis=1) - 1, live.tolist(), strict=True):
             needed = _needed_buckets(columns, alternative)
             assert bucket in needed if needed else bucket == -1
-    fresh = BlockStore(filters)
+    fresh = ScanBlocks(filters)
     fresh.append(columns, live)
     assert np.array_equal(fresh.blocks.signature[: len(live)], signature[slots])
 
@@ -61,13 +55,13 @@ def _needed_buckets(columns: SubscriptionColumns, alternative: int) -> set[int]:
     needed: set[int] = set()
     for predicate in range(start, stop):
         strings = slice(columns.operand_start[predicate], columns.operand_stop[predicate])
-        if columns.kind[predicate] == TERMS and columns.string_mark[strings].sum() == LAST:
+        if columns.kind[predicate] == KEYWORDS and columns.string_mark[strings].sum() == LAST:
             needed |= {one >> BUCKET_SHIFT for one in columns.string_hash[strings].tolist()}
     return needed
 
 
 def _possible_lines(
-    columns: SubscriptionColumns, alternative: int, filters: Filters, row: int
+    columns: SubscriptionColumns, alternative: int, filters: ScanFilters, row: int
 ) -> list[bool]:
     """Of a filter's lines those in whose cell the alternative may hold; the first is for none."""
     edges = filters.edge[filters.edge_start[row] : filters.edge_start[row + 1]].tolist()
@@ -92,10 +86,10 @@ def _possible_lines(
 
 def _bounds(columns: SubscriptionColumns, predicate: int, axis: int) -> tuple[float, float]:
     kind = int(columns.kind[predicate])
-    is_place = kind & KIND_MASK >= BOX
-    if kind & NEGATED or is_place == (axis == VALUE):
+    is_region = is_among(kind, REGIONS)
+    if kind & NEGATED or is_region == (axis == VALUE):
         return -math.inf, math.inf
-    if not is_place:
+    if not is_region:
         return float(columns.low[predicate]), float(columns.high[predicate])
     pair = int(columns.operand_start[predicate]) + {X: 0, Y: 1}[axis]
     return float(columns.pair_low[pair]), float(columns.pair_high[pair])

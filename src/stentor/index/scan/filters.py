@@ -1,4 +1,4 @@
-"""Which attributes tell alternatives apart, and where to cut their values into cells."""
+"""The choice of filters: which attributes, and where to cut their values into cells."""
 
 from __future__ import annotations
 
@@ -7,37 +7,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stentor.encoding.columns import (
-    TERMS,
-    Float64,
-    Int32,
-    Int64,
-    SubscriptionColumns,
-)
-from stentor.encoding.ragged import children, slices
+from stentor.encoding.columns import Float64, Int32, Int64, SubscriptionColumns
+from stentor.encoding.kinds import KEYWORDS
+from stentor.encoding.ragged import children, expand_slices
 from stentor.index.bounds import bounds_of
-from stentor.index.scan.layout import (
-    BUCKET_SHIFT,
-    BUCKETS,
-    LIVE,
-    NO_FILTER,
-    NO_TERM,
-    Filters,
-)
+from stentor.index.scan.layout import BUCKET_SHIFT, BUCKETS, LIVE, NO_FILTER, NO_TERM, ScanFilters
 
 MOST_FILTERS = 32
 #: Lines of all filters together: 24 KB of a block's masks stay in the first cache.
 MOST_LINES = 384
 LEAST_CELLS, MOST_CELLS = 8, 64
 #: A line that leaves more than this share of the alternatives costs more than it saves, so an
-#: attribute that fewer than the rest of them ask for is no filter_row.
+#: attribute that fewer than the rest of them bound is no filter.
 MOST_LEFT = 0.95
 #: About how many alternatives are looked at.
 SAMPLE = 1 << 14
 
 
 class _Use(NamedTuple):
-    """How often predicates narrow an attribute (or a place's coordinate), and to what."""
+    """How often predicates narrow an attribute (or a coordinate of a location), and to what."""
 
     times: int
     attribute: int
@@ -45,8 +33,8 @@ class _Use(NamedTuple):
     ends: Float64
 
 
-def choose_filters(columns: SubscriptionColumns, alternatives: Int64) -> Filters:
-    """The filters that tell *alternatives* apart best, judged by a sample.
+def choose_filters(columns: SubscriptionColumns, alternatives: Int64) -> ScanFilters:
+    """The best filters for *alternatives*, judged by a sample.
 
     Cost: a sort of the sample's bounds.
     """
@@ -63,7 +51,7 @@ def choose_filters(columns: SubscriptionColumns, alternatives: Int64) -> Filters
     first_of = np.full(columns.attribute.max(initial=-1) + 1, NO_FILTER, np.int32)
     for filter_row, use in reversed(list(enumerate(uses))):
         first_of[use.attribute] = filter_row
-    return Filters(
+    return ScanFilters(
         attribute=np.array([use.attribute for use in uses], np.int32),
         axis=np.array([use.axis for use in uses], np.uint8),
         edge_start=np.cumsum([0, *(len(edge) for edge in edges)]),
@@ -91,11 +79,11 @@ def _axis_uses(attribute: Int32, axis: int, low: Float64, high: Float64) -> Iter
 
 
 def _bucket_use(columns: SubscriptionColumns, predicates: Int64, least: float) -> Int64:
-    """How often the terms of each bucket are asked for; none where fewer than *least* ask."""
-    asking = predicates[columns.kind[predicates] == TERMS]
+    """How often the terms of each bucket are wanted; empty where fewer than *least* need any."""
+    asking = predicates[columns.kind[predicates] == KEYWORDS]
     if len(asking) < max(1, least):
         return np.zeros(0, np.int64)
-    strings, _ = slices(columns.operand_start[asking], columns.operand_stop[asking])
+    strings, _ = expand_slices(columns.operand_start[asking], columns.operand_stop[asking])
     bucket = (columns.string_hash[strings] >> np.uint64(BUCKET_SHIFT)).astype(np.int64)
     return np.bincount(bucket, minlength=BUCKETS)
 

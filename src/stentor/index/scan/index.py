@@ -7,31 +7,37 @@ from typing import Any
 
 import numpy as np
 
+from stentor._jit import direct
 from stentor.encoding.columns import (
     EventColumns,
+    Float64,
     Int64,
     MatchPairs,
     SubscriptionColumns,
+    UInt64,
+    all_read_only,
     empty,
     event_count,
 )
+from stentor.encoding.event import EventBuffer
 from stentor.encoding.ragged import children, events_between
-from stentor.encoding.readonly import all_read_only
 from stentor.errors import FolderError
-from stentor.index.scan.blocks import BlockStore
+from stentor.index.scan.build import ScanBlocks
 from stentor.index.scan.check import check_blocks
 from stentor.index.scan.filters import choose_filters
-from stentor.index.scan.kernels import scan_blocks
-from stentor.index.scan.layout import BLOCK, BUCKETS, WORDS, Plan
-from stentor.index.scan.planning import plan_events
-from stentor.index.storage import read_arrays, write_arrays
+from stentor.index.scan.layout import BLOCK, BUCKETS, WORDS, EventLines
+from stentor.index.scan.match import lines_of_events, match_event, scan_blocks
+from stentor.index.storage.arrays import read_arrays, write_arrays
 from stentor.index.structure import Structure
-from stentor.index.tiles import joined
-from stentor.index.verify import Candidates, settle
+from stentor.index.tiles import concatenate_pairs
+from stentor.index.verify import Candidates, verify
+from stentor.index.verify.scratch import EventScratch
+from stentor.index.verify.single import SingleMatch
 
-#: Candidates (16 bytes each) that there is room for at first, and at most: a tile that brings more
-#: than these is halved.
-ROOM, MOST_ROOM = 1 << 15, 1 << 22
+#: Candidates (16 bytes each) that fit at first, and at most: a tile that has more is halved.
+FIRST_CAPACITY, MOST_CAPACITY = 1 << 15, 1 << 22
+
+_match_event = direct(match_event)
 
 
 class Scan(Structure):
@@ -41,31 +47,59 @@ class Scan(Structure):
 
     def __init__(self) -> None:
         super().__init__()
-        self._store = BlockStore(choose_filters(empty(SubscriptionColumns), np.zeros(0, np.int64)))
+        self._store = ScanBlocks(choose_filters(empty(SubscriptionColumns), np.zeros(0, np.int64)))
+        self._scratch: tuple[ScanBlocks, Float64, EventLines, EventLines, UInt64] | None = (
+            None  # of one event
+        )
 
     def _match_tile(self, events: EventColumns) -> MatchPairs:
         """The matches of a few events.
 
         Cost: a few cache lines per block and event, and the verifier for what they leave.
         """
-        store = self._store  # a writer may put another one in its place
-        plan, blocks = _plan(events, store), store.blocks
-        room, found = 0, ROOM
-        while found > room:
-            if found > MOST_ROOM and event_count(events) > 1:
+        store = self._store  # a writer may replace it meanwhile
+        order, written, plan, words = _plan_scratch(event_count(events), store)
+        lines_of_events(events, store.filters, store.left, order, written)
+        blocks = store.blocks
+        capacity, found = 0, FIRST_CAPACITY
+        while found > capacity:
+            if found > MOST_CAPACITY and event_count(events) > 1:
                 half = event_count(events) // 2
                 cuts = (events_between(events, 0, half), events_between(events, half, None))
-                return joined([self._match_tile(one) for one in cuts])
-            room = found
-            event, alternative = np.empty(room, np.int64), np.empty(room, np.int64)
-            words = np.empty(WORDS, np.uint64)
+                return concatenate_pairs([self._match_tile(one) for one in cuts])
+            capacity = found
+            event, alternative = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
             found = scan_blocks(blocks, store.lines, plan, words, event, alternative)
         candidates = Candidates(event[:found], alternative[:found], np.zeros(0, np.uint8))
-        return settle(self.subscriptions.columns, self.subscriptions.validity, events, candidates)
+        return verify(self.subscriptions.columns, self.subscriptions.validity, events, candidates)
 
-    # What changes.
+    def _search_one(
+        self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
+    ) -> int:
+        store, table = self._store, self.subscriptions
+        if self._scratch is None or self._scratch[0] is not store:
+            self._scratch = store, *_plan_scratch(1, store)
+        _, order, written, plan, words = self._scratch
+        return _match_event(
+            store.blocks,
+            store.lines,
+            store.filters,
+            store.left,
+            order,
+            written,
+            plan,
+            words,
+            table.columns,
+            table.validity,
+            event.columns,
+            scratch,
+            scoring,
+            found,
+        )
 
-    def _inserted(self, first: int) -> None:
+    # Changes.
+
+    def _insert_rows(self, first: int) -> None:
         start = self.subscriptions.columns.alternative_start
         added = np.arange(start[first], start[-1])
         if self._store.is_stale(len(added)):
@@ -73,17 +107,17 @@ class Scan(Structure):
         else:
             self._store.append(self.subscriptions.columns, added)
 
-    def _removed(self, rows: Int64) -> None:
+    def _remove_rows(self, rows: Int64) -> None:
         self._store.retire(self._alternatives_of(rows))
         if self._store.is_stale():
             self._rebuild()
 
-    def _moved(self, rows: Int64) -> None:
+    def _move_rows(self, rows: Int64) -> None:
         self._store.refresh(self.subscriptions.columns, self._alternatives_of(rows))
 
     def _rebuild(self) -> None:
         rows = np.flatnonzero(self.subscriptions.validity.hidden == 0)
-        self._store = BlockStore.build(self.subscriptions.columns, self._alternatives_of(rows))
+        self._store = ScanBlocks.build(self.subscriptions.columns, self._alternatives_of(rows))
 
     def _alternatives_of(self, rows: Int64) -> Int64:
         return children(self.subscriptions.columns.alternative_start, rows)[0]
@@ -93,9 +127,9 @@ class Scan(Structure):
     def save(self, folder: Path) -> None:
         write_arrays(folder, self._store.arrays(), kind=self.name, meta={})
 
-    def _opened(self, folder: Path) -> None:
+    def _open_arrays(self, folder: Path) -> None:
         arrays, _ = read_arrays(folder, kind=self.name)
-        self._store = BlockStore.over(arrays)
+        self._store = ScanBlocks.over(arrays)
         if self._store.reach > len(self.subscriptions.columns.predicate_start) - 1:
             raise FolderError(
                 f"{folder} holds the scan of other subscriptions than those it was opened with; "
@@ -118,10 +152,10 @@ class Scan(Structure):
         check_blocks(self._store, self.subscriptions.columns, self._alternatives_of(live))
 
 
-def _plan(events: EventColumns, store: BlockStore) -> Plan:
-    """What *events* ask of the blocks of *store*."""
-    count, width = event_count(events), len(store.filters.attribute)
-    plan = Plan(
+def _plan_scratch(count: int, store: ScanBlocks) -> tuple[Float64, EventLines, EventLines, UInt64]:
+    """Scratch for the plans of *count* events against *store*, writable and read-only."""
+    width = len(store.filters.attribute)
+    plan = EventLines(
         signature=np.empty(count, np.uint64),
         survival=np.empty(count),
         used=np.empty(count, np.int64),
@@ -130,5 +164,4 @@ def _plan(events: EventColumns, store: BlockStore) -> Plan:
         term_lines=np.empty(count, np.int64),
         term_line=np.empty(count * (1 + BUCKETS), np.int32),
     )
-    plan_events(events, store.filters, store.left, np.empty(width), plan)
-    return all_read_only(plan)
+    return np.empty(width), plan, all_read_only(plan), np.empty(WORDS, np.uint64)

@@ -13,13 +13,14 @@ from stentor.encoding.columns import (
     MatchPairs,
     SubscriptionColumns,
     UInt8,
+    all_read_only,
     event_count,
+    read_only,
 )
-from stentor.encoding.readonly import all_read_only, read_only
-from stentor.index.sorting import sort_slice
-from stentor.index.table import Validity
-from stentor.index.verify.alternatives import alternative_holds, holds_at
-from stentor.index.verify.scratch import EventScratch, scatter, scratch_for
+from stentor.index.sort import sort_slice
+from stentor.index.table import RowSpans
+from stentor.index.verify.predicates import alternative_holds, is_valid_at
+from stentor.index.verify.scratch import EventScratch, load_event, scratch_for
 
 
 class Candidates(NamedTuple):
@@ -31,14 +32,14 @@ class Candidates(NamedTuple):
 
 
 class Tally:
-    """How many candidates this process has settled: for people, so threads may lose a few."""
+    """How many candidates this process has verified: for people, so threads may lose a few."""
 
     candidates = 0
 
 
-def settle(
+def verify(
     columns: SubscriptionColumns,
-    validity: Validity,
+    validity: RowSpans,
     events: EventColumns,
     candidates: Candidates,
 ) -> MatchPairs:
@@ -50,9 +51,9 @@ def settle(
     Tally.candidates += count
     starts = np.zeros(event_count(events) + 1, np.int64)
     order = np.empty(count, np.int64)
-    by_event(read_only(candidates.event), starts, order)
+    group_by_event(read_only(candidates.event), starts, order)
     rows = np.empty(count, np.int64)
-    found = settle_candidates(
+    found = verify_candidates(
         columns,
         validity,
         events,
@@ -66,18 +67,18 @@ def settle(
 
 
 @kernel
-def by_event(event: Int64, starts: Int64, order: Int64) -> None:
-    """A counting sort: the places of *event* in *order*; those of event e start at starts[e].
+def group_by_event(event: Int64, starts: Int64, order: Int64) -> None:
+    """A counting sort: the positions of *event* in *order*; those of event e start at starts[e].
 
     *starts* comes as zeros; equal events stay in the order in which they came.
     """
-    for place in range(len(event)):
-        starts[event[place] + 1] += 1
+    for position in range(len(event)):
+        starts[event[position] + 1] += 1
     for one in range(1, len(starts)):
         starts[one] += starts[one - 1]
-    for place in range(len(event)):
-        one = event[place]
-        order[starts[one]] = place
+    for position in range(len(event)):
+        one = event[position]
+        order[starts[one]] = position
         starts[one] += 1
     for one in range(len(starts) - 1, 0, -1):
         starts[one] = starts[one - 1]
@@ -85,9 +86,9 @@ def by_event(event: Int64, starts: Int64, order: Int64) -> None:
 
 
 @kernel
-def settle_candidates(
+def verify_candidates(
     columns: SubscriptionColumns,
-    validity: Validity,
+    validity: RowSpans,
     events: EventColumns,
     candidates: Candidates,
     order: Int64,
@@ -107,16 +108,16 @@ def settle_candidates(
         first = found
         starts[event] = found
         spread = False
-        for place in order[start:stop]:
-            alternative = candidates.alternative[place]
+        for position in order[start:stop]:
+            alternative = candidates.alternative[position]
             row = row_of(columns.alternative_start, alternative)
             if found > first and rows[found - 1] == row:
                 continue  # another alternative of the same subscription
-            if not holds_at(columns, validity, row, events, event):
+            if not is_valid_at(columns, validity, row, events, event):
                 continue
-            if len(candidates.covered) == 0 or candidates.covered[place] == 0:
+            if len(candidates.covered) == 0 or candidates.covered[position] == 0:
                 if not spread:
-                    scatter(events, event, scratch)
+                    load_event(events, event, scratch)
                     spread = True
                 if not alternative_holds(columns, alternative, scratch):
                     continue
@@ -129,17 +130,17 @@ def settle_candidates(
 
 @kernel_inline
 def sort_rows(rows: Int64, start: int, stop: int) -> int:
-    """Put a slice of *rows* in ascending order, each once; where it ends then."""
+    """Sort a slice of *rows*, each once; where it ends then."""
     is_sorted = True
-    for place in range(start + 1, stop):
-        is_sorted &= rows[place - 1] < rows[place]
+    for position in range(start + 1, stop):
+        is_sorted &= rows[position - 1] < rows[position]
     if is_sorted:
         return stop
     sort_slice(rows, start, stop)
     kept = start + 1
-    for place in range(start + 1, stop):
-        if rows[place] != rows[kept - 1]:
-            rows[kept] = rows[place]
+    for position in range(start + 1, stop):
+        if rows[position] != rows[kept - 1]:
+            rows[kept] = rows[position]
             kept += 1
     return kept
 

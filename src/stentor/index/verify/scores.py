@@ -11,10 +11,10 @@ from stentor.encoding.columns import (
     MatchPairs,
     ScoredPairs,
     SubscriptionColumns,
+    all_read_only,
 )
-from stentor.encoding.readonly import all_read_only
-from stentor.index.verify.alternatives import subscription_score
-from stentor.index.verify.scratch import EventScratch, scatter, scratch_for
+from stentor.index.verify.predicates import subscription_score
+from stentor.index.verify.scratch import EventScratch, load_event, scratch_for
 from stentor.model import Scoring
 
 
@@ -60,6 +60,6 @@ def score_pairs(
     for event in range(len(pairs.starts) - 1):
         start, stop = pairs.starts[event], pairs.starts[event + 1]
         if start < stop:
-            scatter(events, event, scratch)
-        for place in range(start, stop):
-            scores[place] = subscription_score(columns, pairs.rows[place], scratch, scoring)
+            load_event(events, event, scratch)
+        for position in range(start, stop):
+            scores[position] = subscription_score(columns, pairs.rows[position], scratch, scoring)

@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.encoding.columns import Float64, Int64, ScoredPairs
-from stentor.engine.ranking import best_places
+from stentor.engine.top_k import top_positions
 from stentor.errors import FolderError
 from stentor.index.verify import scores_of
-from stentor.pipeline.batch.building import run_folder
-from stentor.pipeline.batch.rejects import Policy, Rejects, id_in
-from stentor.pipeline.snapshots import Shard, open_index
-from stentor.wire.event_tables import EventBatch, events_from_table
+from stentor.pipeline.batch.build import run_folder
+from stentor.pipeline.batch.rejected import RejectedPolicy, RejectSummary, id_in
+from stentor.pipeline.snapshots import Shard, open_shard
 from stentor.wire.limits import RecordLimits
+from stentor.wire.tables import EventBatch, read_event_table
 
-#: What `match` gives. A row without a subscription is a problem, told as its event.
+#: What `match` gives. A row without a subscription is a problem, written as its event.
 MATCHES: Final = "event string, subscription string, score double"
 _MATCHES_ARROW: Final = pa.schema(
     [("event", pa.string()), ("subscription", pa.string()), ("score", pa.float64())]
@@ -45,7 +45,7 @@ class MatchEvents:
     shards: tuple[str, ...]
     scratch: str
     top: int | None
-    rejected: Policy
+    rejected: RejectedPolicy
     limits: RecordLimits
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -62,13 +62,13 @@ class MatchEvents:
         return () if run is None else (str(run_folder(Path(self.scratch), run)),)
 
     def _matches(self, table: pa.Table, shards: list[Shard]) -> Iterator[pa.RecordBatch]:
-        events = events_from_table(
+        events = read_event_table(
             table.select([name for name in table.column_names if name != RUN]),
             shards[0].schema,
             searched=frozenset().union(*(shard.searched for shard in shards)),
             limits=self.limits,
         )
-        rejects = Rejects.of(
+        rejects = RejectSummary.of(
             (id_in(table, one.row), one.reason) for one in events.rejected if one.row is not None
         )
         problem = rejects.problem(self.rejected, f"{table.num_rows:,} events of a batch")
@@ -98,7 +98,7 @@ class Matches(NamedTuple):
     """Matches by the names of both sides."""
 
     events: Any  # the batch's ids, as an Arrow array
-    event: Int64  # (matches,) the event's place in the batch
+    event: Int64  # (matches,) the event's position in the batch
     subscriptions: Any  # (matches,) ids, as an Arrow array
     scores: Float64  # (matches,)
 
@@ -128,7 +128,7 @@ def k_best(found: list[Matches], k: int) -> Matches:
     event = np.concatenate([one.event for one in found])
     scores = np.concatenate([one.scores for one in found])
     ids = pa.concat_arrays([one.subscriptions for one in found])
-    kept = best_places(event, scores, ids, k)
+    kept = top_positions(event, scores, ids, k)
     return Matches(found[0].events, event[kept], ids.take(pa.array(kept)), scores[kept])
 
 
@@ -140,4 +140,4 @@ def _opened(folder: str) -> Shard:
             f"{folder} is not there, so the snapshot was replaced or removed after match was "
             "called, or this machine does not see the folder; call match again"
         )
-    return open_index(Path(folder))
+    return open_shard(Path(folder))

@@ -1,6 +1,6 @@
-"""Places where a test may kill the process: the steps of a commit, of compaction and of removal.
+"""Points at which a test may kill the process: the steps of a commit, of compaction and of removal.
 
-`STENTOR_FAILPOINT=manifest-linked` kills the process the first time it comes by that place,
+`STENTOR_FAILPOINT=manifest-linked` kills the process the first time it comes to that point,
 `manifest-linked:3` the third time. SIGKILL leaves no chance to tidy up, as a power cut would.
 """
 
@@ -19,7 +19,9 @@ FAILPOINTS = (
     "segments-folded",
     "live-joined",
     "bases-built",
+    "bases-adopted",
     "table-created",
+    "columns-added",
     "table-file-written",
     "manifest-started",
     "manifest-written",
@@ -31,6 +33,7 @@ FAILPOINTS = (
     "delta-rolled-forward",
     "files-merged",
     "table-compacted",
+    "rows-expired",
     "table-checkpointed",
     "manifest-pruned",
     "unused-removed",

@@ -1,7 +1,9 @@
 """The manifests of a pipeline: one file per micro-batch, and together the truth about it.
 
-A batch is committed at the moment its manifest appears. Whatever else stands in the folder counts
-only if the last manifest names it, or a Delta table that was rolled forward from manifests.
+A batch is committed at the moment its manifest appears. Between two batches the state may be put
+into other files: that is a further revision of the last manifest, which adds nothing to the tables.
+Whatever else is in the folder counts only if the last manifest names it, or a Delta table that
+was rolled forward from manifests.
 """
 
 from __future__ import annotations
@@ -14,17 +16,20 @@ from typing import Any
 
 import msgspec
 
+from stentor._files import explain_os_errors
 from stentor.errors import FolderError
 from stentor.pipeline.commit.failpoints import failpoint
-from stentor.pipeline.commit.new_files import create_file, explaining
+from stentor.pipeline.storage.local import put_if_absent
 
 FORMAT = "stentor pipeline"
-VERSION = 1
+VERSION = 2
 
-_NAME = re.compile(r"(\d{20})\.json")
+_NAME = re.compile(r"(\d{20})(?:\.(\d+))?\.json")
 
 #: How to bring the JSON of an older version to the next version.
-_UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+_UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: lambda content: content,  # what is new may be missing
+}
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -51,25 +56,50 @@ class LiveSegment(msgspec.Struct, frozen=True):
     half: int = 0
 
 
+class Lane(msgspec.Struct, frozen=True):
+    """How far a source has come in the order, and when it was last heard of."""
+
+    reached: int | None
+    seen: int
+
+
+class WaitingPart(msgspec.Struct, frozen=True):
+    """Records that wait for slower sources, in two files of the folder `waiting`."""
+
+    name: str
+    is_events: bool
+    rows: int
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """The names of its files, as `stream/parts.py` has them."""
+        return f"{self.name}.{'events' if self.is_events else 'changes'}", f"{self.name}.rows"
+
+
 class TableFile(msgspec.Struct, frozen=True):
     """One Parquet file of a table."""
 
     name: str
     rows: int
     bytes: int
+    stats: dict[str, dict[str, Any]] = {}  # as Delta has them: smallest, largest, how many nulls
+    partition: dict[str, str | None] = {}  # values by column, where the table has partitions
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a pipeline after *batch*, and what that batch added to the tables."""
 
     batch: int
+    revision: int = 0  # the same state in other files, where it is not the first
     query: str  # the id in Spark's checkpoint
     plan: str = ""  # the sum of what Spark's checkpoint says of the batch, where it can be read
     seq: int
     time: int
+    began: int = 0  # the batch's own time
     order: int | None = None  # the highest value of the user's own order
     schema: dict[str, Any]
-    index: str
+    index: str  # the structure of the bases; where shards differ, each name once
+    why: str = ""  # why `auto` chose it; empty where it was named, or there is no base yet
     shards: int
     bases: list[str] = []  # a name per shard, in bases/; none yet where empty
     base_batch: int = -1  # the bases hold all changes up to this batch
@@ -78,6 +108,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, list[TableFile]] = {}  # by table
     counts: dict[str, int] = {}
     settings: dict[str, Any] = {}  # what may not change between restarts
+    sources: dict[str, tuple[int, int]] = {}  # of each one's first records: read, rejected
+    source_batch: int | None = None  # Spark's number of the batch, where it is another
+    lanes: dict[str, Lane] = {}  # by frame, or partition of a topic
+    waiting: list[WaitingPart] = []
+    recent: str = ""  # hashes of the last records, in recent/; empty where no order is named
+
+    @property
+    def spark_batch(self) -> int:
+        """Spark's number of the batch."""
+        return self.batch if self.source_batch is None else self.source_batch
 
 
 class Commits:
@@ -89,12 +129,12 @@ class Commits:
 
     def last(self) -> Manifest | None:
         """The manifest of the last committed batch; None before the first."""
-        batches = self._batches()
-        return self._read(batches[-1]) if batches else None
+        entries = self._entries()
+        return _decode(self._file(*entries[-1])) if entries else None
 
     def since(self, batch: int) -> Iterator[Manifest]:
         """The manifests of the batches after *batch* that are still kept, in order."""
-        return (self._read(later) for later in self._batches() if later > batch)
+        return (_decode(self._file(*entry)) for entry in self._entries() if entry[0] > batch)
 
     def commit(self, manifest: Manifest) -> None:
         """Make *manifest* the last one: when this returns, its batch has happened, for good.
@@ -102,39 +142,37 @@ class Commits:
         Raises `FolderError` where that batch, or one after it, is committed already.
         """
         failpoint("manifest-started")
-        with explaining(self._folder):
+        with explain_os_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
-        batches = self._batches()
-        if batches and batches[-1] >= manifest.batch:
+        entry = manifest.batch, manifest.revision
+        if any(there >= entry for there in self._entries()):
             raise self._another_writer(manifest.batch)
-        try:
-            create_file(self._file(manifest.batch), _encode(manifest), step="manifest")
-        except FileExistsError:
-            raise self._another_writer(manifest.batch) from None
+        if not put_if_absent(self._file(*entry), _encode(manifest), step="manifest"):
+            raise self._another_writer(manifest.batch)
         failpoint("manifest-committed")
 
     def prune(self, keep: int, *, through: int) -> None:
-        """Remove the oldest manifests until *keep* are left; the last one always stays.
+        """Remove the oldest manifests until those of *keep* batches are left, of one at least.
 
         Those after the batch *through* stay too: the Delta tables still need them.
         """
-        batches = self._batches()
-        for batch in batches[: max(0, len(batches) - max(1, keep))]:
-            if batch <= through:
-                self._file(batch).unlink()
+        entries = self._entries()
+        kept = sorted({batch for batch, _ in entries})[-max(1, keep) :]
+        for batch, revision in entries:
+            if batch not in kept and batch <= through:
+                self._file(batch, revision).unlink()
                 failpoint("manifest-pruned")
 
-    def _batches(self) -> list[int]:
+    def _entries(self) -> list[tuple[int, int]]:
+        """Batch and revision of each manifest, in order."""
         if not self._folder.is_dir():
             return []
         names = (_NAME.fullmatch(file.name) for file in self._folder.iterdir())
-        return sorted(int(name[1]) for name in names if name)
+        return sorted((int(name[1]), int(name[2] or 0)) for name in names if name)
 
-    def _file(self, batch: int) -> Path:
-        return self._folder / f"{batch:020d}.json"
-
-    def _read(self, batch: int) -> Manifest:
-        return _decode(self._file(batch))
+    def _file(self, batch: int, revision: int) -> Path:
+        suffix = f".{revision}" if revision else ""
+        return self._folder / f"{batch:020d}{suffix}.json"
 
     def _another_writer(self, batch: int) -> FolderError:
         return FolderError(

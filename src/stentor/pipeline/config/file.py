@@ -8,18 +8,41 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from stentor.errors import SettingsError
+from stentor.index.addresses import has_scheme
 from stentor.index.catalog import index_class
-from stentor.model import Schema
-from stentor.pipeline.config.sections import Section
-from stentor.pipeline.config.sources import check_sources, read_kinds, read_sources
-from stentor.pipeline.sources.settings import RANGE, Columns, Source
-from stentor.pipeline.stream.settings import PlanName, StreamSettings
+from stentor.model import Kind, Schema
+from stentor.pipeline.config.reader import (
+    Count,
+    Distance,
+    Share,
+    Span,
+    Text,
+    Texts,
+    TomlSection,
+    Truth,
+    nearest,
+    shown,
+)
+from stentor.pipeline.sources import (
+    KEYS,
+    RANGE,
+    SOURCES,
+    Columns,
+    SourceSettings,
+    What,
+    source_named,
+)
+from stentor.pipeline.stream.settings import PartitionName, PlanName, StreamSettings
 from stentor.wire.limits import RecordLimits
 
 if TYPE_CHECKING:
@@ -28,10 +51,17 @@ if TYPE_CHECKING:
 
     from stentor.pipeline.stream.progress import BatchProgress
 
-_EVERYTHING: Final = (
-    "source", "schema", "tables", "index", "plan", "order", "limits", "trigger", "kafka",
-    "retention", "merge",
+#: What a file says instead of a span where a record may be any time ahead.
+ANY: Final = "any"
+_SECTIONS: Final = (
+    "schema", "tables", "index", "plan", "order", "limits", "trigger", "kafka", "retention",
+    "merge",
 )  # fmt: skip
+_LIMITS: Final = ("attributes", "string_bytes", "record_bytes")
+KINDS: Final = (*Kind, Kind.NUMBER + RANGE, Kind.TIMESTAMP + RANGE)
+#: What is said of a key that a source lacks, where there is more to say.
+_USELESS: Final = {"drop": "of Parquet and Delta only; otherwise [schema] says what counts"}
+_COLUMNS: Final = tuple(one.name for one in fields(Columns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +70,15 @@ class KafkaOut:
 
     topic: str
     servers: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Further options of Spark's writer; `${NAME}` and `${file:PATH}` in them are secrets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamConfig:
     """What a file says: where records come from, where tables go, and how."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[SourceSettings, ...]
     path: Path
     checkpoint: Path | None = None
     kinds: Mapping[str, str] | None = None
@@ -68,11 +100,13 @@ class StreamConfig:
     @property
     def uses_kafka(self) -> bool:
         """Whether the session needs Spark's connector for Kafka (`kafka.connector_jars`)."""
-        return self.kafka is not None or any(one.format == "kafka" for one in self.sources)
+        return self.kafka is not None or any(
+            "kafka" in source_named(one.format).jars for one in self.sources
+        )
 
 
 def load(path: str | Path) -> StreamConfig:
-    """What the file *path* says; a SettingsError lists every mistake in it, with its place."""
+    """What the file *path* says; a SettingsError lists every mistake in it, and where it is."""
     file = Path(path)
     try:
         raw = tomllib.loads(file.read_text("utf-8"))
@@ -95,18 +129,24 @@ def start_from(
     spark: SparkSession,
     listeners: Sequence[Callable[[BatchProgress], None]] = (),
 ) -> StreamingQuery:
-    """The running stream that *config* describes; *listeners* are told of each batch."""
-    from stentor.pipeline.kafka.deliveries import deliveries_to_kafka
-    from stentor.pipeline.sources.kinds import committed_kinds
-    from stentor.pipeline.sources.open import open_source
+    """The running stream that *config* describes; *listeners* are called after each batch."""
+    from stentor.pipeline.sinks.kafka import deliveries_to_kafka
+    from stentor.pipeline.sources import open_source
+    from stentor.pipeline.sources.attribute_types import committed_kinds
     from stentor.pipeline.stream.start import run
 
     kinds = config.kinds if config.kinds is not None else committed_kinds(config.path)
-    frames = [open_source(spark, source, kinds) for source in config.sources]
+    frames = [
+        open_source(spark, source, kinds)._replace(most_rejected=source.most_rejected)
+        for source in config.sources
+    ]
     outboxes = []
     if config.kafka is not None:
-        topic, servers = config.kafka.topic, config.kafka.servers
-        outboxes.append(deliveries_to_kafka(spark, config.path, topic=topic, servers=servers))
+        out = config.kafka
+        outbox = deliveries_to_kafka(
+            spark, config.path, topic=out.topic, servers=out.servers, options=out.options
+        )
+        outboxes.append(outbox)
     return run(
         frames,
         config.path,
@@ -119,33 +159,73 @@ def start_from(
     )
 
 
+def _key(name: str) -> Any:
+    """A field that the file calls *name*."""
+    return msgspec.field(default=None, name=name)
+
+
+class _Settings(Struct):
+    """What the file says of `StreamSettings`: field, kind, section and key."""
+
+    index: Text | None = _key("index.name")
+    top: Count | None = _key("index.top")
+    plan: PlanName | None = _key("plan.name")
+    shards: Count | None = _key("plan.shards")
+    lateness: Distance | None = _key("order.lateness")
+    idle: Span | None = _key("order.idle")
+    most_rejected: Share | None = _key("limits.rejected")
+    partition: PartitionName | None = _key("tables.partition")
+    retention: Span | None = _key("retention.files")
+    keep_deliveries: Span | None = _key("retention.deliveries")
+    keep_events: Span | None = _key("retention.events")
+    keep_rejected: Span | None = _key("retention.rejected")
+    keep_manifests: Count | None = _key("retention.manifests")
+    merge_share: Share | None = _key("merge.share")
+    merge_least: Count | None = _key("merge.least")
+    few_changes: Count | None = _key("merge.few_changes")
+    finish_within: Span | None = _key("merge.finish_within")
+    fold_after: Count | None = _key("merge.fold_after")
+    compact_after: Count | None = _key("merge.compact_after")
+
+
+class _Source(Struct):
+    kind: What | None = None
+    path: Text | None = None
+    topic: Text | None = None
+    servers: Text | None = None
+    max_files: Count | None = None
+    max_records: Count | None = None
+    drop: Texts | None = None
+    most_rejected: Share | None = None
+
+
 def _read(raw: Mapping[str, Any], folder: Path, mistakes: list[str]) -> StreamConfig | None:
-    top = Section("", raw, mistakes)
-    sections = {name: top.inner(name, f"[{name}]") for name in _EVERYTHING if name != "source"}
-    kinds = read_kinds(sections["schema"]) if "schema" in raw else None
-    order, time = (sections["order"].text(key) for key in ("by", "time"))
-    sources = read_sources(top, folder, Columns(order=order, time=time))
-    check_sources(top, sources, kinds)
-    path = sections["tables"].text("path")
-    sections["tables"].needs("path", path, "the folder of the tables")
-    checkpoint = sections["tables"].text("checkpoint")
-    cache = sections["tables"].text("local_cache")
-    plane = sections["index"].truth("plane") or False
+    top = TomlSection("", raw, mistakes)
+    sections = {name: top.inner(name, f"[{name}]") for name in _SECTIONS}
+    kinds = _kinds(sections["schema"]) if "schema" in raw else None
+    by, time = (sections["order"].get(name, Text) for name in ("by", "time"))
+    sources = _sources(top, folder, Columns(order=by, time=time))
+    _check_sources(top, sources, kinds)
+    path, checkpoint, cache = (
+        sections["tables"].folder(name, folder) for name in ("path", "checkpoint", "local_cache")
+    )
+    sections["tables"].require("path", "the folder of the tables")
+    plane = sections["index"].get("plane", Truth) or False
     if plane and kinds is None:
-        sections["index"].wrong("plane", "declare the attributes in [schema] too")
+        sections["index"].add_mistake("plane", "declare the attributes in [schema] too")
     settings = _settings(sections, sources)
     if cache is not None:
-        settings = replace(settings, local_cache=str(folder / cache))
+        settings = replace(settings, local_cache=str(cache))
     trigger = _trigger(sections["trigger"])
-    kafka = _kafka(sections["kafka"]) if "kafka" in raw else None
+    kafka = _kafka(sections["kafka"], folder) if "kafka" in raw else None
     for section in (top, *sections.values()):
         section.close()
     if mistakes or path is None:
         return None
     return StreamConfig(
         sources=tuple(sources),
-        path=folder / path,
-        checkpoint=None if checkpoint is None else folder / checkpoint,
+        path=path,
+        checkpoint=checkpoint,
         kinds=kinds,
         plane=plane,
         settings=settings,
@@ -154,48 +234,38 @@ def _read(raw: Mapping[str, Any], folder: Path, mistakes: list[str]) -> StreamCo
     )
 
 
-def _settings(sections: Mapping[str, Section], sources: list[Source]) -> StreamSettings:
-    index, plan, limits = (sections[name] for name in ("index", "plan", "limits"))
-    retention, merge = sections["retention"], sections["merge"]
-    name = index.text("name")
-    if name is not None:
+def _settings(sections: Mapping[str, TomlSection], sources: list[SourceSettings]) -> StreamSettings:
+    given: dict[str, Any] = {}
+    for one in msgspec.structs.fields(_Settings):
+        section, _, name = one.encode_name.partition(".")
+        given[one.name] = sections[section].get(name, one.type)
+    given = {name: value for name, value in given.items() if value is not None}
+    if "index" in given:
         try:
-            index_class(name)
+            index_class(given["index"])
         except SettingsError as error:
-            index.wrong("name", str(error))
-            name = None
-    plan_name, shards = plan.one_of("name", get_args(PlanName)), plan.count("shards")
-    if plan_name == "replicated" and shards not in (None, 1):
-        plan.wrong("shards", 'a replicated plan has one; choose name = "sharded"')
-        shards = None
-    bounds = {key: limits.count(key) for key in ("attributes", "string_bytes", "record_bytes")}
-    most: dict[str, Any] = {key: one for key, one in bounds.items() if one is not None}
-    chosen = {
-        "index": name,
-        "top": index.count("top"),
-        "plan": plan_name,
-        "shards": shards,
-        "has_order": any(one.columns.order is not None for one in sources),
-        "has_time": any(one.columns.time is not None for one in sources),
-        "limits": RecordLimits(**most),
-        "most_ahead": limits.span("ahead"),
-        "most_rejected": limits.share("rejected"),
-        "retention": retention.span("files"),
-        "keep_manifests": retention.count("manifests"),
-        "merge_share": merge.share("share"),
-        "merge_least": merge.count("least"),
-        "few_changes": merge.count("few_changes"),
-        "fold_after": merge.count("fold_after"),
-        "compact_after": merge.count("compact_after"),
-    }
-    given: dict[str, Any] = {key: value for key, value in chosen.items() if value is not None}
+            sections["index"].add_mistake("name", str(error))
+            del given["index"]
+    if given.get("plan") == "replicated" and given.get("shards", 1) != 1:
+        sections["plan"].add_mistake("shards", 'a replicated plan has one; choose name = "sharded"')
+        del given["shards"]
+    limits = sections["limits"]
+    bounds = {name: limits.get(name, Count) for name in _LIMITS}
+    most = {name: bound for name, bound in bounds.items() if bound is not None}
+    given["limits"] = RecordLimits(**most)
+    if limits.any("ahead") == ANY:
+        given["most_ahead"] = None
+    elif (ahead := limits.get("ahead", Span)) is not None:
+        given["most_ahead"] = ahead
+    for name in ("order", "time"):
+        given[f"has_{name}"] = any(one.columns.of(name) is not None for one in sources)
     return StreamSettings(**given)
 
 
-def _trigger(section: Section) -> dict[str, Any]:
-    interval, once = section.span("interval"), section.truth("available_now")
+def _trigger(section: TomlSection) -> dict[str, Any]:
+    interval, once = section.get("interval", Span), section.get("available_now", Truth)
     if interval is not None and once:
-        section.wrong(None, "interval and available_now exclude each other; keep one")
+        section.add_mistake(None, "interval and available_now exclude each other; keep one")
     if once:
         return {"availableNow": True}
     if interval is None:
@@ -203,8 +273,99 @@ def _trigger(section: Section) -> dict[str, Any]:
     return {"processingTime": f"{interval // timedelta(milliseconds=1)} milliseconds"}
 
 
-def _kafka(section: Section) -> KafkaOut | None:
-    topic, servers = section.text("topic"), section.text("servers")
-    section.needs("topic", topic, "the topic that deliveries go to")
-    section.needs("servers", servers, "host:port")
-    return KafkaOut(topic=topic, servers=servers) if topic and servers else None
+def _kafka(section: TomlSection, folder: Path) -> KafkaOut | None:
+    topic, servers = section.get("topic", Text), section.get("servers", Text)
+    section.require("topic", "the topic that deliveries go to")
+    section.require("servers", "host:port")
+    options = section.inner("options").options(folder)
+    for name in options:  # for Spark upper and lower case are the same
+        if name.lower() in ("topic", "kafka.bootstrap.servers"):
+            section.add_mistake("options", f"{name} has a key of its own in [kafka]")
+    return KafkaOut(topic=topic, servers=servers, options=options) if topic and servers else None
+
+
+def _kinds(section: TomlSection) -> dict[str, str]:
+    """The attributes that [schema] declares."""
+    kinds = section.pairs()
+    for name, kind in kinds.items():
+        if kind not in KINDS:
+            expected = f"expected one of {', '.join(KINDS)}, got {shown(kind)}"
+            section.add_mistake(name, expected + nearest(kind, KINDS))
+    if not kinds:
+        section.add_mistake(None, 'expected attributes and their types, like price = "number"')
+    return kinds
+
+
+def _sources(top: TomlSection, folder: Path, columns: Columns) -> list[SourceSettings]:
+    """All of [[source]]; *columns* are those that [order] names for all of them."""
+    given = top.any("source")
+    if given is None:
+        top.add_mistake("[[source]]", "missing; name at least one source of records")
+        return []
+    if not isinstance(given, list):
+        top.add_mistake("[[source]]", "write it with two brackets: there may be several")
+        return []
+    found = []
+    for number, table in enumerate(given, 1):
+        section = top.at(f"[[source]] {number}", table)
+        found.append(_source(section, folder, columns))
+        section.close()
+    return [one for one in found if one is not None]
+
+
+def _source(section: TomlSection, folder: Path, default: Columns) -> SourceSettings | None:
+    of = section.one_of("format", tuple(SOURCES))
+    given = section.read(_Source)
+    section.require("format", ", ".join(SOURCES))
+    section.require("kind", ", ".join(get_args(What)))
+    named = section.inner("columns")
+    columns = {name: found for name in _COLUMNS if (found := named.get(name, Text)) is not None}
+    named.close()
+    options = section.inner("options").options(folder)
+    if of is not None:
+        for key, sentence in source_named(of).option_mistakes(options):
+            section.add_mistake(key, sentence)
+        _check_fit(section, of)
+    if of is None or given.kind is None:
+        return None
+    found = {name: value for name, value in asdict(given).items() if value is not None}
+    if given.path is not None and not has_scheme(given.path):
+        found["path"] = str(folder / given.path)
+    return SourceSettings(**found, format=of, columns=replace(default, **columns), options=options)
+
+
+def _check_fit(section: TomlSection, of: str) -> None:
+    """Keep what a source of the format *of* needs and lacks, or has and cannot use."""
+    source = source_named(of)
+    for key, what in source.required.items():
+        section.require(key, what)
+    for key in KEYS:
+        if key not in source.keys and section.has(key):
+            section.add_mistake(key, _USELESS.get(key, f"a source of format {of} has none"))
+
+
+def _check_sources(
+    top: TomlSection, sources: list[SourceSettings], kinds: Mapping[str, str] | None
+) -> None:
+    """Keep what contradicts itself between sources."""
+    for key in ("order", "time"):
+        has = [one.columns.of(key) is not None for one in sources]
+        if any(has) and not all(has):
+            without = sources[has.index(False)].name
+            top.add_mistake(
+                "[[source]]",
+                f"all sources name a column for the {key} or none does; {without} has none",
+            )
+    seen: set[str] = set()
+    for one in sources:
+        if one.name in seen:
+            top.add_mistake(
+                "[[source]]", f"{one.name} stands twice; its records would be read twice"
+            )
+        seen.add(one.name)
+    for one in sources:
+        is_closed = not source_named(one.format).is_looked_into
+        if is_closed and one.kind != "changes" and kinds is None:
+            top.add_mistake(
+                "[schema]", f"missing; expected because {one.name} cannot be looked into"
+            )

@@ -1,107 +1,97 @@
-"""Lines of CSV → the columns of a frame: each cell read as its type, each bad one named."""
+"""Files of CSV: the first line of each says what its cells are called, the schema of which kind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
+from stentor.errors import SettingsError
+from stentor.pipeline.sources import SourceSettings
+from stentor.pipeline.sources.base import FileSource, TextSource, taken
+from stentor.pipeline.sources.text_records import TextFormat
+from stentor.wire.csv import Dialect, kind_of_cells
+from stentor.wire.files import BOM
 
-from stentor.pipeline.frames.columns import FIELDS, Columns, Origin, What, column_of
-from stentor.pipeline.frames.times import Read, read_time
-from stentor.pipeline.frames.values import (
-    boolean_of_text,
-    is_range,
-    no_problem,
-    number_of_text,
-    order_of_text,
-    point_of_text,
-    range_of_text,
-    time_of_text,
-    weights_of_text,
-)
-from stentor.wire.events import NESTED
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
-#: The column in which Spark keeps a line that does not fit the header.
-CORRUPT: Final = "_stentor_corrupt"
-_MISFIT: Final = "the line has more or fewer cells than the header"
-_NOT_UTF8: Final = (
-    "the line holds U+FFFD, which stands for bytes that are not UTF-8; save the text as UTF-8, or "
-    "name its encoding in the source's options"
-)
+#: A line of CSV as Spark takes it apart: its first cell, and all of it where it has several.
+_FIRST, _LINE = "_stentor_first", "_stentor_line"
+_OPTIONS: Final = {
+    "header": "false",
+    "multiLine": "true",
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": _LINE,
+}
+_NO_HEADER: Final = "every file of CSV has a header, by which its columns are known; write one"
 
 
-def csv_frame(cells: DataFrame, types: T.StructType, what: What, columns: Columns) -> DataFrame:
-    """The records of *cells*, whose columns are all strings; an empty cell is missing.
+class Csv(FileSource, TextSource):
+    """CSV in files."""
 
-    Points, ranges and weights stand in a cell as JSON. The frame has each field under its own
-    name, all attributes in one struct, and the columns of `Origin`.
-    """
-    fields = {
-        field: name
-        for field in FIELDS[what]
-        if (name := columns.of(field)) is not None and name in cells.columns
-    }
-    attributes = [] if what == "changes" else [one for one in types if one.name in cells.columns]
-    read = {field: _read_field(field, name) for field, name in fields.items()}
-    values = {one.name: _read_attribute(one) for one in attributes}
-    origin = [name for name in (Origin.SOURCE, Origin.OFFSET) if name in cells.columns]
-    shown = [column_of(name) for name in cells.columns if name not in (*Origin.ALL, CORRUPT)]
-    problem = F.coalesce(
-        F.when(column_of(CORRUPT).isNotNull(), F.lit(_MISFIT)),
-        F.when(_holds_broken_text([*fields.values(), *values]), F.lit(_NOT_UTF8)),
-        *(one.problem for one in (*read.values(), *values.values())),
-    )
-    struct = [one.value.alias(name) for name, one in values.items()]
-    return cells.select(
-        *(one.value.alias(field) for field, one in read.items()),
-        *([F.struct(*struct).alias(NESTED)] if struct else []),
-        *map(column_of, origin),
-        F.coalesce(column_of(CORRUPT), F.to_json(F.struct(*shown))).alias(Origin.RAW),
-        problem.alias(Origin.PROBLEM),
-    )
+    word = "csv"
+    title: ClassVar[str] = "CSV"
+    suffixes = (".csv",)
 
+    def texts(self, spark: SparkSession, settings: SourceSettings, *, streaming: bool) -> DataFrame:
+        """Each line of a file, its header among them: files may differ in it.
 
-def _holds_broken_text(names: Sequence[str]) -> Column:
-    """Whether a cell of these columns was not UTF-8.
+        Spark says where a line with quoted breaks ends. With one cell expected, it keeps the text
+        of a line that has more; and a file of lines with breaks is never read by several tasks, so
+        that each meets the header first.
+        """
+        from pyspark.sql import functions as F  # noqa: N812
+        from pyspark.sql import types as T  # noqa: N812
 
-    Spark's reader has decoded the cells; nothing but U+FFFD is left of such bytes, and it may
-    stand for several, so that other records would seem to have the same id.
-    """
-    found = [column_of(name).contains("\ufffd") for name in names]
-    return reduce(Column.__or__, (F.coalesce(one, F.lit(False)) for one in found), F.lit(False))
+        from stentor.pipeline.sources.columns import Origin
+        from stentor.pipeline.sources.readers import file_reader, load
 
+        if any(self.option_mistakes(settings.options)):
+            raise SettingsError(f"{settings.name}: {_NO_HEADER}")
+        schema = T.StructType([T.StructField(name, T.StringType()) for name in (_FIRST, _LINE)])
+        # Quotes as RFC 4180 has them.
+        reader = file_reader(spark, settings, streaming=streaming, escape='"').schema(schema)
+        for name, value in _OPTIONS.items():
+            reader = reader.option(name, value)
+        df = load(reader, "csv", settings)
+        dialect = Dialect.of(settings.options)
+        quote, escape, single = dialect.quote or "", dialect.escape, F.col(_FIRST)
+        if quote and escape != quote:
+            single = F.replace(single, F.lit(escape), F.lit(escape * 2))
+        if quote:
+            single = F.replace(single, F.lit(quote), F.lit(escape + quote))
+        single = F.concat(F.lit(quote), single, F.lit(quote))
+        return df.select(
+            F.coalesce(F.col(_LINE), single).alias(Origin.RAW),
+            F.col("_metadata.file_path").alias(Origin.SOURCE),
+        )
 
-def _read_field(field: str, name: str) -> Read:
-    text = column_of(name)
-    if field == "order":
-        return order_of_text(text, name)
-    if field in ("time", "until"):
-        return time_of_text(text, name)
-    if field == "at":
-        return point_of_text(text, name)
-    if field == "weights":
-        return weights_of_text(text, name)
-    return _string(text)
+    def text_format(self, settings: SourceSettings) -> TextFormat:
+        """How its lines are taken apart."""
+        return TextFormat(settings.kind, settings.columns, Dialect.of(settings.options))
 
+    def option_mistakes(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """That there would be no header."""
+        for name, value in options.items():  # for Spark upper and lower case are the same
+            if name.lower() == "header" and value.lower() != "true":
+                yield f"options, {name}", _NO_HEADER
 
-def _read_attribute(attribute: T.StructField) -> Read:
-    text, name, of = column_of(attribute.name), attribute.name, attribute.dataType
-    if isinstance(of, T.StructType) and is_range(of):
-        return range_of_text(text, of, name)
-    if isinstance(of, T.ArrayType):
-        return point_of_text(text, name)
-    if isinstance(of, T.DoubleType):
-        return number_of_text(text, name)
-    if isinstance(of, T.BooleanType):
-        return boolean_of_text(text, name)
-    if isinstance(of, T.TimestampType):
-        return read_time(text, T.StringType(), name)
-    return _string(text)
-
-
-def _string(text: Column) -> Read:
-    return Read(text, no_problem())
+    def kinds_of_texts(
+        self, settings: SourceSettings, texts: list[tuple[str, bytes]]
+    ) -> dict[str, str]:
+        """What all cells of a column can be read as, in the first lines."""
+        dialect = Dialect.of(settings.options)
+        headers: dict[str, list[str]] = {}
+        cells: dict[str, list[str]] = {}
+        for file, text in texts:
+            line = dialect.cells(text.removeprefix(BOM).decode("utf-8", "replace"))
+            if file not in headers:
+                headers[file] = [name.strip() for name in line]
+                continue
+            for name, cell in zip(headers[file], line, strict=False):
+                if cell not in ("", dialect.null):
+                    cells.setdefault(name, []).append(cell)
+        left_out = taken(settings)
+        return {
+            name: str(kind_of_cells(own)) for name, own in cells.items() if name not in left_out
+        }

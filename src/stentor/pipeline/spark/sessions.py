@@ -1,34 +1,37 @@
-"""A Spark session that suits Stentor: `session()`.
-
-It settles what cannot be settled later: which Python the workers run, which Java, and how the
-session's own log of batches is written. Whoever has a session already, as in a notebook, gets
-that one back, or is told why it will not do.
-"""
+"""A Spark session with what Stentor needs, for programs and for commands."""
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import shutil
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final
 
 import pyspark
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from stentor.errors import SettingsError
+from stentor.pipeline.spark.failures import java_ended
 from stentor.pipeline.spark.java import MISSING, find_java, have_spark_use, quick_options
 
 #: All cores of this machine; a task is tried four times, because its worker may have died.
 LOCAL = "local[*,4]"
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
 _REUSE = "spark.python.worker.reuse"
+
 _SETTINGS = {
     # A worker keeps the index that it opened for the next batch.
     _REUSE: "true",
@@ -39,6 +42,7 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+
 _LOCAL_SETTINGS = {
     # Each of the three log writes of a micro-batch takes 10 instead of 45 ms. Only where the
     # checkpoint is on a local file system, whose rename is atomic; not on object stores.
@@ -67,7 +71,7 @@ def session(
         return _checked(SparkSession.builder.getOrCreate(), master, given)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # Java runs: spark-submit has settled the rest
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # Java runs: spark-submit has decided the rest
         builder = builder.master(master) if master else builder
     else:
         master = master or LOCAL
@@ -98,7 +102,7 @@ def _suitable(master: str, quick: bool, given: dict[str, str]) -> dict[str, str]
 
 
 def _checked(active: SparkSession, master: str | None, given: dict[str, str]) -> SparkSession:
-    """*active*, if it is what was asked for and what Stentor can work with."""
+    """*active*, if it is what is wanted and what Stentor can work with."""
     context = active.sparkContext
     if master is not None and master != context.master:
         raise _stop_first(f"runs on {context.master}, not on {master}")
@@ -133,3 +137,46 @@ def _stop_first(problem: str) -> SettingsError:
         f"the active Spark session {problem}; stop it (spark.stop()) and have "
         "stentor.pipeline.session() make one, or make it so yourself"
     )
+
+
+#: Writes a stack trace for each stream that fails; a command says it in a sentence.
+_LOUD: Final = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
+
+
+@contextmanager
+def command_session(
+    master: str | None = None,
+    *,
+    name: str,
+    quick: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """A session as `session` makes it, stopped at the end; one that was there before goes on."""
+    is_guest = SparkContext._active_spark_context is not None
+    spark = session(master, name=name, quick=quick, settings=settings)
+    if is_guest:
+        yield spark
+        return
+    _silence(spark)
+    try:
+        yield spark
+    finally:
+        _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    try:
+        spark.stop()
+    except (Py4JError, ConnectionError, EOFError) as error:
+        if java_ended(error) is None:  # else there is nothing to stop, and the command says so
+            raise
+
+
+def _silence(spark: SparkSession) -> None:
+    log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j.core.config.Configurator.setLevel(_LOUD, log4j.Level.OFF)
+    # Both write a stack trace for each thread that meets a connection which is cut.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    server: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda request, client: None

@@ -1,6 +1,6 @@
 """The language's functions in Spark SQL: `register_functions`, and `for_spark` for `here()`.
 
-A subscription's text then runs in `df.filter(text)` as it stands, and is true of the same rows.
+A subscription's text then runs in `df.filter(text)` unchanged, and is true of the same rows.
 What differs is Spark's:
 
 - An attribute that the frame has no column for is an error, not unknown; names are not
@@ -17,35 +17,78 @@ What differs is Spark's:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final, assert_never
 
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # it is there
 from pyspark.sql.types import BooleanType
 
-from stentor.errors import ExpressionError
+from stentor.errors import ExpressionError, RecordError
 from stentor.language.parser import parse
 from stentor.language.printer import to_text
+from stentor.model import Kind
 from stentor.model.expression import And, Expression, Not, Or, Weighted, Within
+from stentor.model.kind import PredicateWord
 from stentor.model.region import Circle
 from stentor.model.schema import Schema
-from stentor.model.value import Point, point
-from stentor.pipeline.sql.places import PlacePredicates
-from stentor.pipeline.sql.texts import has_all, has_any
+from stentor.model.values import Point
+from stentor.model.values.point import read_point
+from stentor.pipeline.sql.box import ENVELOPE, in_boxes
+from stentor.pipeline.sql.circle import near
+from stentor.pipeline.sql.kernels import read_numbers
+from stentor.pipeline.sql.keywords import has_all, has_any
+from stentor.pipeline.sql.polygon import in_polygons
+from stentor.wire.cells.layout import plain_array, validity
+from stentor.wire.cells.string import is_string
 
-# What Spark can write into a query's own plan.
-_ENVELOPE = """
-ST_MakeEnvelope(west DOUBLE, south DOUBLE, east DOUBLE, north DOUBLE)
-RETURNS STRUCT<west DOUBLE, south DOUBLE, east DOUBLE, north DOUBLE>
-RETURN named_struct('west', west, 'south', south, 'east', east, 'north', north)
-"""
-_IN_SQL = (
-    _ENVELOPE,
-    "ST_Point(x DOUBLE, y DOUBLE) RETURNS ARRAY<DOUBLE> RETURN array(x, y)",
-    "ST_GeomFromText(text STRING) RETURNS STRING RETURN text",
-    "weight(predicate BOOLEAN, weight DOUBLE) RETURNS BOOLEAN RETURN predicate",
-)
+#: What Spark writes into a query's own plan.
+_IN_SQL: Final = {
+    "ST_MakeEnvelope": ENVELOPE,
+    "ST_Point": "ST_Point(x DOUBLE, y DOUBLE) RETURNS ARRAY<DOUBLE> RETURN array(x, y)",
+    "ST_GeomFromText": "ST_GeomFromText(text STRING) RETURNS STRING RETURN text",
+    "weight": "weight(predicate BOOLEAN, weight DOUBLE) RETURNS BOOLEAN RETURN predicate",
+}
+#: Functions that a kind of predicate needs where Spark has it itself.
+NATIVE: Final[tuple[str, ...]] = ()
+_IN_REGION: Final = ("ST_Within", "ST_CoveredBy", "ST_Contains", "ST_Covers")
+
+
+def functions_for(word: PredicateWord) -> tuple[str, ...]:
+    """The functions that Spark must be given for predicates of one kind.
+
+    >>> functions_for("circle"), functions_for("pattern") == NATIVE
+    (('ST_Point', 'ST_DWithin'), True)
+    """
+    match word:
+        case "comparison" | "membership" | "pattern" | "null_test":
+            return NATIVE
+        case "keywords":
+            return "has_all", "has_any"
+        case "box":
+            return "ST_MakeEnvelope", *_IN_REGION
+        case "circle":
+            return "ST_Point", "ST_DWithin"
+        case "polygon":
+            return "ST_GeomFromText", *_IN_REGION
+    assert_never(word)
+
+
+def predicates_of(plane: bool) -> dict[str, Callable[..., Any]]:
+    """The functions that test whole batches, by name."""
+    locations = LocationPredicates(plane)
+    return {
+        "has_all": has_all,
+        "has_any": has_any,
+        "ST_Contains": locations.contains,
+        "ST_CoveredBy": locations.within,
+        "ST_Covers": locations.contains,
+        "ST_DWithin": locations.dwithin,
+        "ST_Within": locations.within,
+    }
 
 
 def register_functions(spark: SparkSession, *, plane: bool = False) -> None:
@@ -54,23 +97,47 @@ def register_functions(spark: SparkSession, *, plane: bool = False) -> None:
     *plane* is for schemas that say so: x and y are then plain numbers, and distances too. They are
     temporary functions, of this session only.
 
-    Cost: predicates on words and places go through Python in batches of Arrow; constructors and
+    Cost: predicates on words and points go through Python in batches of Arrow; constructors and
     weights cost nothing.
     """
-    for definition in _IN_SQL:
+    for definition in _IN_SQL.values():
         spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {definition}")
-    places = PlacePredicates(plane)
-    predicates: dict[str, Callable[..., Any]] = {
-        "has_all": has_all,
-        "has_any": has_any,
-        "ST_Contains": places.contains,
-        "ST_CoveredBy": places.within,
-        "ST_Covers": places.contains,
-        "ST_DWithin": places.dwithin,
-        "ST_Within": places.within,
-    }
-    for name, predicate in predicates.items():
+    for name, predicate in predicates_of(plane).items():
         spark.udf.register(name, arrow_udf(predicate, BooleanType()))
+
+
+@dataclass(frozen=True)
+class LocationPredicates:
+    """The predicates on points, on the globe or on a plane.
+
+    Spark reads their annotations to know that they take and return whole batches.
+    """
+
+    plane: bool
+
+    def dwithin(self, locations: pa.Array, centres: pa.Array, metres: pa.Array) -> pa.Array:
+        """Which of *locations* are at most *metres* from *centres*; unknown where one is null."""
+        return near(locations, centres, metres, self.plane)
+
+    def within(self, locations: pa.Array, regions: pa.Array) -> pa.Array:
+        """Which of *locations* are in *regions* or on their borders; unknown where one is null."""
+        regions = plain_array(regions)
+        location = read_numbers(locations, Kind.POINT, self.plane)
+        if types.is_struct(regions.type):
+            found = in_boxes(location, regions)
+        elif is_string(regions.type):
+            found = in_polygons(location, regions, self.plane)
+        elif types.is_null(regions.type):
+            found = np.zeros(len(regions), np.bool_)
+        else:
+            raise RecordError(
+                f"a region is ST_MakeEnvelope(…) or ST_GeomFromText(…), got {regions.type}"
+            )
+        return pa.array(found, mask=~(location.valid & validity(regions)))
+
+    def contains(self, regions: pa.Array, locations: pa.Array) -> pa.Array:
+        """Which of *regions* hold *locations*, inside or on their borders."""
+        return self.within(locations, regions)
 
 
 def for_spark(
@@ -79,7 +146,7 @@ def for_spark(
     *,
     schema: Schema | None = None,
 ) -> str:
-    """The text of *expression* for a subscriber *at* a place: `here()` becomes that place.
+    """The text of *expression* for a subscriber *at* a location, which `here()` becomes.
 
     With a *schema* names and kinds are checked, and strings read as timestamps where expected.
 
@@ -88,17 +155,19 @@ def for_spark(
     """
     tree = parse(expression, schema=schema) if isinstance(expression, str) else expression
     plane = schema is not None and schema.plane
-    return to_text(_placed(tree, None if at is None else point(*at, plane=plane, field="at")))
+    return to_text(
+        _with_location(tree, None if at is None else read_point(at, plane=plane, field="at"))
+    )
 
 
-def _placed(tree: Expression, here: Point | None) -> Expression:
+def _with_location(tree: Expression, here: Point | None) -> Expression:
     match tree:
         case And(children) | Or(children):
-            return replace(tree, children=tuple(_placed(child, here) for child in children))
+            return replace(tree, children=tuple(_with_location(child, here) for child in children))
         case Not(child):
-            return Not(_placed(child, here))
+            return Not(_with_location(child, here))
         case Weighted(predicate, weight):
-            return Weighted(_placed(predicate, here), weight)  # type: ignore[arg-type]
+            return Weighted(_with_location(predicate, here), weight)  # type: ignore[arg-type]
         case Within(attribute, Circle(None, radius)):
             if here is None:
                 raise ExpressionError(

@@ -1,44 +1,79 @@
-"""Matches on their way to the table of deliveries."""
+"""Matches and changes as rows of the deliveries table; the k best of several shards."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
-from stentor.encoding.columns import EventColumns, ScoredPairs
-from stentor.engine.core import match
-from stentor.engine.ranking import Best
+from stentor._files import explain_os_errors
+from stentor.encoding.columns import EventColumns, Int64, MatchPairs, ScoredPairs, event_count
+from stentor.encoding.ragged import children, take
+from stentor.engine.apply import match
+from stentor.engine.ids import StringStore
 from stentor.engine.state import State
+from stentor.engine.top_k import TopK, top_positions
+from stentor.index.structure import Structure
 from stentor.pipeline.commit.manifests import TableFile
-from stentor.pipeline.tables.files import moments, write_file
+from stentor.pipeline.stream.isolating import Failed, isolated
+from stentor.pipeline.stream.segments import LiveQueries
+from stentor.pipeline.tables.files import moments, write_files
 
 #: Deliveries that are gathered before a file is written.
 FILE_ROWS = 4_000_000
 
 
-def matched(state: State, events: EventColumns, ids: Any, top: int | None) -> Any:
-    """The deliveries of *events*, whose *ids* are an Arrow array, as rows of the table."""
-    pairs = match(state, events, None if top is None else Best(top), 1)
-    place = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
-    count = len(place)
+def match_table(
+    state: State, events: EventColumns, ids: Any, top: int | None, order: Any = None
+) -> Any:
+    """The deliveries of *events*, whose *ids* are an Arrow array, as rows of the table.
+
+    *order* is likewise what the user's own order says of each, where there is one.
+    """
+    pairs = match(state, events, None if top is None else TopK(top), 1)
+    position = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
+    count = len(position)
     if isinstance(pairs, ScoredPairs):
         scores = pa.array(pairs.scores)
     else:
         scores = pa.nulls(count, pa.float64())
-    return pa.table(
+    rows = pa.table(
         {
-            "event": _dictionary(ids, place),
+            "event": _dictionary(ids, position),
             "subscription": state.subscribers.ids.take(pairs.rows).cast(pa.string()),
             "change": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), ["matched"]),
             "score": scores,
-            "seq": events.seq[place],
-            "time": moments(events.time[place]),
+            "seq": events.seq[position],
+            "time": moments(events.time[position]),
         }
     )
+    return rows if order is None else rows.append_column("order", order.take(pa.array(position)))
+
+
+def matched_or_not(
+    state: State, events: EventColumns, ids: Any, top: int | None, order: Any = None
+) -> tuple[list[Any], list[Failed]]:
+    """What `matched` gives, and the events that it fails on."""
+
+    def attempt(some: Int64) -> Any:
+        if len(some) == event_count(events):
+            return match_table(state, events, ids, top, order)
+        rows = pa.array(some)
+        orders = None if order is None else order.take(rows)
+        return match_table(state, take(events, some), ids.take(rows), top, orders)
+
+    done, failed = isolated(event_count(events), attempt)
+    return [deliveries for _, deliveries in done], failed
+
+
+def unmatched(id: str, reason: str) -> str:
+    """Why an event on which matching fails is rejected."""
+    return f"the event {id!r} cannot be matched ({reason}); report this, with the event"
 
 
 class DeliveryFiles:
@@ -68,22 +103,118 @@ class DeliveryFiles:
     def _write(self) -> None:
         if self._gathered:
             started = process_time()
-            table = pa.concat_tables([plain(rows) for rows in self._gathered])
-            self._files.append(write_file(self._path, "deliveries", table, self._batch))
+            table = pa.concat_tables([without_dictionaries(rows) for rows in self._gathered])
+            self._files += write_files(self._path, "deliveries", table, self._batch)
             self._gathered, self._rows = [], 0
             self.seconds += process_time() - started
 
 
-def plain(deliveries: Any) -> Any:
+def without_dictionaries(deliveries: Any) -> Any:
     """*deliveries* without dictionaries."""
-    for place, name in enumerate(("event", "subscription", "change")):
+    for position, name in enumerate(("event", "subscription", "change")):
         column = deliveries[name]
         if pa.types.is_dictionary(column.type):
-            deliveries = deliveries.set_column(place, name, column.cast(pa.string()))
+            deliveries = deliveries.set_column(position, name, column.cast(pa.string()))
     return deliveries
 
 
-def _dictionary(values: Any, places: Any) -> Any:
-    """`values[places]`, each value stored once."""
+def _dictionary(values: Any, positions: Any) -> Any:
+    """`values[positions]`, each value stored once."""
     one = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), one)
+    return pa.DictionaryArray.from_arrays(pa.array(positions, pa.int32()), one)
+
+
+class Answers(NamedTuple):
+    """Pairs of a change and a live event."""
+
+    change: Int64
+    event: Int64
+
+
+def answer_changes(
+    queries: LiveQueries, events: Structure, ids: StringStore, *, has_order: bool
+) -> Any:
+    """Deliveries `added` and `removed` by the changes *queries*, as rows of the table.
+
+    An event counts for a change where it came before it and is not over then.
+    """
+    pairs = events.match_live(queries.columns)
+    live = events.live.columns
+    before, after = (
+        _answers(queries, pairs, versions, live) for versions in (queries.before, queries.after)
+    )
+    count = len(live.until)
+    was, now = (answers.change * count + answers.event for answers in (before, after))
+    added, removed = np.setdiff1d(now, was), np.setdiff1d(was, now)
+    both = np.concatenate([added, removed])
+    change, event = np.divmod(both, max(count, 1))
+    names = pa.array(["added"] * len(added) + ["removed"] * len(removed), pa.string())
+    rows = pa.table(
+        {
+            "event": ids.take(event).cast(pa.string()),
+            "subscription": queries.ids.arrow.take(pa.array(change)).cast(pa.string()),
+            "change": names,
+            "score": pa.nulls(len(both), pa.float64()),
+            "seq": queries.seq[change],
+            "time": moments(queries.time[change]),
+        }
+    )
+    return rows.append_column("order", pa.array(queries.order[change])) if has_order else rows
+
+
+def _answers(
+    queries: LiveQueries, pairs: MatchPairs, versions: Int64, live: EventColumns
+) -> Answers:
+    """The live events that the given version of each change wanted when it happened."""
+    known = np.flatnonzero(versions >= 0)
+    positions, starts = children(pairs.starts, versions[known])
+    change, event = np.repeat(known, np.diff(starts)), pairs.rows[positions]
+    is_live = (live.seq[event] < queries.seq[change]) & (live.until[event] > queries.time[change])
+    return Answers(change[is_live], event[is_live])
+
+
+class RankReport(msgspec.Struct, frozen=True):
+    """The files of one chunk's deliveries."""
+
+    files: list[TableFile]
+
+
+@dataclass(frozen=True)
+class RankStep:
+    """What follows the matching step of a sharded plan: task number n ranks chunk n."""
+
+    path: str
+    work: str
+    batch: int
+    found: tuple[tuple[str, ...], ...]  # per chunk the files in which shards left their best
+    top: int
+
+    def task(self, number: int) -> RankReport:
+        """Rank one chunk."""
+        tables = [read_found(Path(self.work), name) for name in self.found[number]]
+        if not tables:
+            return RankReport([])
+        best = k_best(pa.concat_tables(tables), self.top)
+        return RankReport(write_files(Path(self.path), "deliveries", best, self.batch))
+
+
+def k_best(deliveries: Any, k: int) -> Any:
+    """The k best rows of each event, best first; equal scores go by id."""
+    seq, scores = deliveries["seq"].to_numpy(), deliveries["score"].to_numpy()
+    return deliveries.take(pa.array(top_positions(seq, scores, deliveries["subscription"], k)))
+
+
+def write_best(work: Path, name: str, deliveries: Any) -> None:
+    """Leave what one shard found best for the ranking."""
+    with (
+        explain_os_errors(work),
+        pa.OSFile(str(work / name), "wb") as file,
+        pa.ipc.new_file(file, deliveries.schema) as writer,
+    ):
+        writer.write_table(deliveries)
+
+
+def read_found(work: Path, name: str) -> Any:
+    """What `write_found` left."""
+    with pa.memory_map(str(work / name)) as file:
+        return pa.ipc.open_file(file).read_all()

@@ -8,11 +8,18 @@ metrics.text()
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from threading import Lock
 from time import time
 from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
 
 from stentor.pipeline.stream.progress import BatchProgress
 
@@ -45,27 +52,23 @@ NAMES: Final = (
 )
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """One line: what follows the metric's name, its labels, its value."""
+class Metrics(Collector):
+    """A listener that counts; `text` may be called in another thread.
 
-    value: float
-    labels: Mapping[str, str]
-    suffix: str = ""
-
-
-class Metrics:
-    """A listener that counts; `text` may be asked for in another thread."""
+    Any registry of `prometheus_client` can have it as a collector, beside the program's own.
+    """
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._counts: Counter[str] = Counter(dict.fromkeys(_COUNTERS, 0))
+        self._lock = Lock()  # a reader finds a batch whole, or not at all
+        self._registry = CollectorRegistry()
+        self._counts = Counter(dict.fromkeys(_COUNTERS, 0))
         self._steps: defaultdict[str, float] = defaultdict(float)
-        self._durations: Counter[float] = Counter()
+        self._durations = Counter(dict.fromkeys(BUCKETS, 0))
         self._seconds = 0.0
         self._batches = 0
         self._last: BatchProgress | None = None
         self._committed = 0.0
+        self._registry.register(self)
 
     def __call__(self, progress: BatchProgress) -> None:
         """Take in a batch."""
@@ -85,31 +88,32 @@ class Metrics:
 
     def text(self) -> str:
         """All metrics since the start; before the first batch, those that count."""
+        return generate_latest(self._registry).decode()
+
+    def collect(self) -> list[Metric]:
+        """The same for a registry."""
         with self._lock:
-            lines: list[str] = []
-            for name, what in _COUNTERS.items():
-                value = [_Sample(self._counts[name], {})]
-                lines += _metric(f"{name}_total", "counter", what, value)
-            lines += _metric("batch_seconds", "histogram", "What a batch takes.", self._histogram())
-            steps = [_Sample(seconds, {"step": step}) for step, seconds in self._steps.items()]
+            found: list[Metric] = [
+                CounterMetricFamily(f"stentor_{name}", what, self._counts[name])
+                for name, what in _COUNTERS.items()
+            ]
+            buckets = [(f"{bound:g}", self._durations[bound]) for bound in BUCKETS]
+            found.append(
+                HistogramMetricFamily(
+                    "stentor_batch_seconds",
+                    "What a batch takes.",
+                    [*buckets, ("+Inf", self._batches)],
+                    self._seconds,
+                )
+            )
             what = "Seconds by step; those of tasks add up over all tasks."
-            lines += _metric("step_seconds_total", "counter", what, steps)
-            if self._last is not None:
-                lines += self._gauges(self._last)
-        return "\n".join(lines) + "\n"
+            steps = CounterMetricFamily("stentor_step_seconds", what, labels=["step"])
+            for step, seconds in self._steps.items():
+                steps.add_metric([step], seconds)
+            gauges = [] if self._last is None else self._gauges(self._last)
+            return [*found, steps, *gauges]
 
-    def _histogram(self) -> list[_Sample]:
-        buckets = [
-            _Sample(self._durations[bound], {"le": f"{bound:g}"}, "_bucket") for bound in BUCKETS
-        ]
-        return [
-            *buckets,
-            _Sample(self._batches, {"le": "+Inf"}, "_bucket"),
-            _Sample(self._seconds, {}, "_sum"),
-            _Sample(self._batches, {}, "_count"),
-        ]
-
-    def _gauges(self, last: BatchProgress) -> list[str]:
+    def _gauges(self, last: BatchProgress) -> list[Metric]:
         values = {
             "subscriptions": last.subscriptions,
             "live_events": last.live,
@@ -118,26 +122,11 @@ class Metrics:
             "last_commit_timestamp_seconds": self._committed,
             "logical_time_seconds": last.time / 1e6,
         }
-        lines: list[str] = []
-        for name, what in _GAUGES.items():
-            lines += _metric(name, "gauge", what, [_Sample(values[name], {})])
-        labels = {"index": last.index, "version": last.version, "plan": last.plan}
         what = "Which index matches, on which version of it."
-        return lines + _metric("index_info", "gauge", what, [_Sample(1, labels)])
-
-
-def _metric(name: str, kind: str, what: str, samples: Iterable[_Sample]) -> list[str]:
-    lines = [f"# HELP stentor_{name} {what}", f"# TYPE stentor_{name} {kind}"]
-    for sample in samples:
-        labels = ",".join(f'{key}="{_escaped(text)}"' for key, text in sample.labels.items())
-        braces = f"{{{labels}}}" if labels else ""
-        lines.append(f"stentor_{name}{sample.suffix}{braces} {_number(sample.value)}")
-    return lines
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(round(value, 6))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+        info = GaugeMetricFamily("stentor_index_info", what, labels=["index", "version", "plan"])
+        info.add_metric([last.index, last.version, last.plan], 1)
+        gauges = _GAUGES.items()
+        return [
+            *(GaugeMetricFamily(f"stentor_{name}", what, values[name]) for name, what in gauges),
+            info,
+        ]

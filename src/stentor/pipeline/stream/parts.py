@@ -1,6 +1,6 @@
 """What the reading step leaves for the later steps of a micro-batch: encoded records in files.
 
-    NAME.events    the events' columns, their places in the user's order, the hashes of their ids
+    NAME.events    the events' columns, their positions in the user's order, the hashes of their ids
     NAME.changes   operations, ids, texts, positions, ends; the columns of new subscriptions
     NAME.rows      the records as they came, in Arrow's file format: ids, attributes, where from
 
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from stentor._files import explain_os_errors
 from stentor.encoding.columns import (
     EventColumns,
     Float64,
@@ -21,12 +22,11 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
     UInt64,
-    sealed,
+    read_only_columns,
 )
-from stentor.engine.names import StringArrays
-from stentor.index.array_file import read_array_file, write_array_file
-from stentor.index.bundles import bundle_of, with_prefix
-from stentor.pipeline.commit.new_files import explaining
+from stentor.engine.ids import StringArrays
+from stentor.index.storage.array_file import read_array_file, write_array_file
+from stentor.index.storage.arrays import bundle_of, with_prefix
 
 EVENTS, CHANGES, ROWS = "events", "changes", "rows"
 
@@ -66,7 +66,7 @@ def write_events(folder: Path, name: str, part: EventPart, rows: Any) -> None:
 def open_events(folder: Path, name: str) -> EventPart:
     """The events that were written under *name*."""
     arrays, _ = read_array_file(folder / f"{name}.{EVENTS}", kind=EVENTS)
-    columns = sealed(bundle_of(EventColumns, "columns", arrays))
+    columns = read_only_columns(bundle_of(EventColumns, "columns", arrays))
     return EventPart(columns, arrays["order"], arrays["id_hash"])
 
 
@@ -87,7 +87,7 @@ def open_changes(folder: Path, name: str) -> ChangePart:
     return ChangePart(
         ids=bundle_of(StringArrays, "ids", arrays),
         texts=bundle_of(StringArrays, "texts", arrays),
-        columns=sealed(bundle_of(SubscriptionColumns, "columns", arrays)),
+        columns=read_only_columns(bundle_of(SubscriptionColumns, "columns", arrays)),
         **{field: arrays[field] for field in _PLAIN},
     )
 
@@ -103,7 +103,7 @@ _PLAIN = ("operation", "order", "time", "until", "position", "place")
 
 def _write(folder: Path, name: str, kind: str, arrays: dict[str, Any], rows: Any) -> None:
     path = str(folder / f"{name}.{ROWS}")
-    with explaining(folder):
+    with explain_os_errors(folder):
         write_array_file(folder / f"{name}.{kind}", arrays, kind=kind, durable=False)
         with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
             writer.write_table(rows)

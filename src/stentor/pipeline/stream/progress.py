@@ -1,15 +1,15 @@
-"""What a stream tells while it runs: one `BatchProgress` per micro-batch."""
+"""What a stream reports while it runs: one `BatchProgress` per micro-batch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stentor.model.time import BEGINNING
+from stentor.model.values.time import BEGINNING
 from stentor.pipeline.commit.manifests import Manifest
 
 if TYPE_CHECKING:
-    from stentor.pipeline.stream.micro_batch import Outcome
+    from stentor.pipeline.stream.micro_batch import MicroBatchResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,10 @@ class BatchProgress:
     delivered: int
     """Rows of the table of deliveries: matched, added and removed."""
     rejected: int
+    repeats: int
+    """Records that had been taken in already: neither delivered again nor rejected."""
+    reasons: dict[str, int]
+    """Why records were rejected, the commonest reasons; … is what varies in one."""
     candidates: int
     """Pairs of an event and a subscription that had to be compared exactly."""
     seconds: float
@@ -39,17 +43,19 @@ class BatchProgress:
     live: int
     """Live events, those that are over but not yet removed among them."""
     index: str
-    """Name of the structure."""
+    """Name of the structure; where `auto` chose several for the shards, each once."""
+    why: str = ""
+    """Why `auto` chose it; empty where it was named, and before the first base."""
     version: str
     """Which bases the index is on, and how many segments of changes lie above them."""
     plan: str
 
     @classmethod
-    def of(cls, outcome: Outcome, manifest: Manifest, seconds: float) -> BatchProgress:
-        """What *outcome*, committed as *manifest*, comes to."""
-        counts = outcome.counts
+    def of(cls, result: MicroBatchResult, manifest: Manifest, seconds: float) -> BatchProgress:
+        """What *result*, committed as *manifest*, comes to."""
+        counts = result.counts
         is_known = counts["records"] and manifest.time != BEGINNING
-        lag = max(0.0, (outcome.began - manifest.time) / 1e6) if is_known else 0.0
+        lag = max(0.0, (result.began - manifest.time) / 1e6) if is_known else 0.0
         return cls(
             batch=manifest.batch,
             records=counts["records"],
@@ -57,14 +63,17 @@ class BatchProgress:
             changes=counts["changes"],
             delivered=counts["delivered"],
             rejected=counts["rejected"],
+            repeats=counts["repeats"],
+            reasons=result.reasons,
             candidates=counts["candidates"],
             seconds=seconds,
-            steps=dict(outcome.seconds),
+            steps=dict(result.seconds),
             time=manifest.time,
             lag=lag,
             subscriptions=manifest.counts["subscriptions"],
             live=manifest.counts["live"],
             index=manifest.index,
+            why=manifest.why,
             version=f"{manifest.base_batch}+{len(manifest.segments)}",
             plan="replicated" if manifest.shards == 1 else f"sharded in {manifest.shards}",
         )

@@ -1,34 +1,51 @@
-"""Changes of subscriptions in files: what a worker applies to its index after the base.
+"""State of a stream in files: segments of versions of subscriptions, segments of live events.
 
-A segment holds the versions of subscriptions that one or several micro-batches brought, each with
-the span of records in which it held, and the ids whose earlier versions ended. That of a batch in
-progress also says which versions are to be matched backwards with the live events.
+A segment of versions holds what one or several micro-batches brought: versions of subscriptions,
+each with the span of records in which it was current, and the ids whose earlier versions ended. A
+worker applies it to its index after the base. That of a batch in progress also says which versions
+are to be matched with the live events.
+
+A segment of live events holds those that a batch brought, memory-mapped by whoever matches them.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from stentor.encoding.columns import Int64, SubscriptionColumns, empty, sealed
-from stentor.encoding.ragged import concatenate, take
-from stentor.engine.names import StringArrays, Strings
-from stentor.index.array_file import read_array_file, write_array_file
-from stentor.index.bundles import bundle_of, with_prefix
-from stentor.index.folders import sync
-from stentor.index.table import ALWAYS
-from stentor.model.time import NEVER
-from stentor.pipeline.commit.manifests import Segment
-from stentor.pipeline.commit.new_files import explaining
+from stentor._files import explain_os_errors, sync
+from stentor.encoding.columns import (
+    EventColumns,
+    Int64,
+    SubscriptionColumns,
+    UInt64,
+    empty,
+    read_only_columns,
+)
+from stentor.encoding.ragged import concatenate, expand_slices, take
+from stentor.engine.ids import HashOrder, StringArrays, StringStore
+from stentor.index.catalog import structure_class
+from stentor.index.storage.array_file import read_array_file, write_array_file
+from stentor.index.storage.arrays import bundle_of, with_prefix
+from stentor.index.structure import Structure
+from stentor.index.table import FROM_THE_START
+from stentor.model.values.time import NEVER
+from stentor.pipeline.commit.manifests import LiveSegment, Segment
+from stentor.wire.cells.layout import Booleans
 
 SEGMENTS = "segments"
+_VERSION_ARRAYS = ("since", "upto", "ended_upto")
+_QUERY_ARRAYS = ("seq", "time", "order", "before", "after")
+LIVE = "live"
+_OPEN: dict[tuple[str, str], tuple[Structure, StringStore]] = {}
 
 
-class Versions(NamedTuple):
+class SegmentVersions(NamedTuple):
     """New versions of subscriptions, those of one id in order, and what ended."""
 
     columns: SubscriptionColumns
@@ -36,31 +53,44 @@ class Versions(NamedTuple):
     texts: StringArrays
     since: Int64  # each holds for records after this
     upto: Int64  # and before this; NEVER where it still holds
-    ended: StringArrays  # ids of versions that stood before
+    ended: StringArrays  # ids of versions that were current before
     ended_upto: Int64
 
 
-class Asked(NamedTuple):
+class LiveQueries(NamedTuple):
     """Changes that report how their subscriber's answer among the live events changed."""
 
     columns: SubscriptionColumns  # of versions before and after the changes
     ids: StringArrays  # whose change
     seq: Int64
     time: Int64
+    order: Int64  # what the user's own order says, where there is one
     before: Int64  # the version's row among the columns, −1 where there was none
     after: Int64
 
-
-_VERSION_ARRAYS = ("since", "upto", "ended_upto")
-_ASKED_ARRAYS = ("seq", "time", "before", "after")
+    def take(self, rows: Int64) -> LiveQueries:
+        """The changes *rows*, with the columns of their versions."""
+        versions = np.concatenate([self.before[rows], self.after[rows]])
+        kept, positions = np.unique(versions[versions >= 0], return_inverse=True)
+        versions[versions >= 0] = positions
+        before, after = np.split(versions, 2)
+        return LiveQueries(
+            take(self.columns, kept),
+            StringArrays.of(self.ids.arrow.take(pa.array(rows))),
+            self.seq[rows],
+            self.time[rows],
+            self.order[rows],
+            before,
+            after,
+        )
 
 
 def write_segment(
     path: Path,
     shard: int,
     batches: tuple[int, int],
-    versions: Versions,
-    asked: Asked | None = None,
+    versions: SegmentVersions,
+    queries: LiveQueries | None = None,
     tier: int = 0,
     growth: int = 0,
     applied: int | None = None,
@@ -75,11 +105,11 @@ def write_segment(
         **with_prefix("ended", versions.ended),
         **{field: getattr(versions, field) for field in _VERSION_ARRAYS},
     }
-    if asked is not None:
-        arrays |= with_prefix("asked.columns", asked.columns)
-        arrays |= with_prefix("asked.ids", asked.ids)
-        arrays |= {f"asked.{field}": getattr(asked, field) for field in _ASKED_ARRAYS}
-    with explaining(path / SEGMENTS / name):
+    if queries is not None:
+        arrays |= with_prefix("asked.columns", queries.columns)
+        arrays |= with_prefix("asked.ids", queries.ids)
+        arrays |= {f"asked.{field}": getattr(queries, field) for field in _QUERY_ARRAYS}
+    with explain_os_errors(path / SEGMENTS / name):
         written = write_array_file(path / SEGMENTS / name, arrays, kind=SEGMENTS)
         sync(path / SEGMENTS)
     return Segment(
@@ -96,11 +126,11 @@ def write_segment(
     )
 
 
-def open_versions(path: Path, name: str) -> Versions:
+def open_versions(path: Path, name: str) -> SegmentVersions:
     """The versions of the segment *name*."""
     arrays, _ = read_array_file(path / SEGMENTS / name, kind=SEGMENTS)
-    return Versions(
-        columns=sealed(bundle_of(SubscriptionColumns, "columns", arrays)),
+    return SegmentVersions(
+        columns=read_only_columns(bundle_of(SubscriptionColumns, "columns", arrays)),
         ids=bundle_of(StringArrays, "ids", arrays),
         texts=bundle_of(StringArrays, "texts", arrays),
         ended=bundle_of(StringArrays, "ended", arrays),
@@ -108,45 +138,45 @@ def open_versions(path: Path, name: str) -> Versions:
     )
 
 
-def open_asked(path: Path, name: str) -> Asked:
+def open_live_queries(path: Path, name: str) -> LiveQueries:
     """The changes of the segment *name* that report to their subscribers."""
     arrays, _ = read_array_file(path / SEGMENTS / name, kind=SEGMENTS)
-    return Asked(
-        columns=sealed(bundle_of(SubscriptionColumns, "asked.columns", arrays)),
+    return LiveQueries(
+        columns=read_only_columns(bundle_of(SubscriptionColumns, "asked.columns", arrays)),
         ids=bundle_of(StringArrays, "asked.ids", arrays),
-        **{field: arrays[f"asked.{field}"] for field in _ASKED_ARRAYS},
+        **{field: arrays[f"asked.{field}"] for field in _QUERY_ARRAYS},
     )
 
 
 def folded(path: Path, shard: int, segments: Sequence[Segment]) -> Segment:
-    """One segment with the outcome of several consecutive ones: only what stands at their end."""
+    """One segment instead of several consecutive ones: only what is current at their end."""
     columns: list[SubscriptionColumns] = []
-    ids, texts, ended = Strings(), Strings(), Strings()
-    standing: dict[str, int] = {}  # the last version of each id among all columns
+    ids, texts, ended = StringStore(), StringStore(), StringStore()
+    current: dict[str, int] = {}  # the last version of each id among all columns
     touched: dict[str, None] = {}
     count = 0
     for segment in segments:
         versions = open_versions(path, segment.name)
         columns.append(versions.columns)
-        own, old = Strings(versions.ids), Strings(versions.ended)
+        own, old = StringStore(versions.ids), StringStore(versions.ended)
         ids.extend(own)
-        texts.extend(Strings(versions.texts))
+        texts.extend(StringStore(versions.texts))
         for id in old:
             touched[id] = None
-            standing.pop(id, None)
-        for place, (id, upto) in enumerate(zip(own, versions.upto.tolist(), strict=True)):
-            standing.pop(id, None)
+            current.pop(id, None)
+        for position, (id, upto) in enumerate(zip(own, versions.upto.tolist(), strict=True)):
+            current.pop(id, None)
             if upto == NEVER:
-                standing[id] = count + place
+                current[id] = count + position
         count += len(versions.upto)
     ended.extend(touched)
-    rows = np.array(sorted(standing.values()), np.int64)
+    rows = np.array(sorted(current.values()), np.int64)
     every = concatenate(columns) if columns else empty(SubscriptionColumns)
-    outcome = Versions(
+    result = SegmentVersions(
         columns=take(every, rows),
         ids=ids.arrays(rows),
         texts=texts.arrays(rows),
-        since=np.full(len(rows), ALWAYS, np.int64),
+        since=np.full(len(rows), FROM_THE_START, np.int64),
         upto=np.full(len(rows), NEVER, np.int64),
         ended=ended.arrays(np.arange(len(ended))),
         ended_upto=np.zeros(len(ended), np.int64),
@@ -158,9 +188,111 @@ def folded(path: Path, shard: int, segments: Sequence[Segment]) -> Segment:
         path,
         shard,
         batches,
-        outcome,
+        result,
         tier=tier,
         growth=growth,
         applied=sum(segment.applied for segment in segments),
         origin=segments[-1].origin or segments[-1].name,
     )
+
+
+def write_live(path: Path, batch: int, columns: EventColumns, ids: StringArrays) -> LiveSegment:
+    """Write a segment of live events; what the manifest says of it."""
+    name = f"{batch}-{secrets.token_hex(8)}"
+    arrays = {
+        **with_prefix("columns", columns),
+        **with_prefix("ids", ids),
+        **with_prefix("order", HashOrder.of(ids)),
+    }
+    with explain_os_errors(path / LIVE / name):
+        write_array_file(path / LIVE / name, arrays, kind=LIVE)
+        sync(path / LIVE)
+    ends = np.sort(columns.until)
+    half = int(ends[(len(ends) - 1) // 2])
+    return LiveSegment(name=name, events=len(ends), until=int(ends[-1]), half=half)
+
+
+class StreamLiveEvents(NamedTuple):
+    """The events of a segment, memory-mapped."""
+
+    columns: EventColumns
+    ids: StringStore
+    order: HashOrder
+
+
+def open_live(path: Path, name: str) -> StreamLiveEvents:
+    """The events of the segment *name*."""
+    arrays, _ = read_array_file(path / LIVE / name, kind=LIVE)
+    return StreamLiveEvents(
+        read_only_columns(bundle_of(EventColumns, "columns", arrays)),
+        StringStore(bundle_of(StringArrays, "ids", arrays)),
+        bundle_of(HashOrder, "order", arrays),
+    )
+
+
+def live_index(path: str, name: str, structure: str) -> tuple[Structure, StringStore]:
+    """An index of a segment's events, and their ids; kept open in this process."""
+    if (path, name) not in _OPEN:
+        events = open_live(Path(path), name)
+        index = structure_class(structure).of_events(events.columns)
+        _OPEN[path, name] = index, events.ids
+    return _OPEN[path, name]
+
+
+def keep_open(path: str, names: Collection[str]) -> None:
+    """Close what this process holds open of segments of *path* that are not among *names*."""
+    for key in [key for key in _OPEN if key[0] != path or key[1] not in names]:
+        del _OPEN[key]
+
+
+def merge_live(
+    path: Path, batch: int, segments: Sequence[LiveSegment], time: int
+) -> LiveSegment | None:
+    """One segment of what is still live at *time* in several; None where nothing is."""
+    columns: list[EventColumns] = []
+    names = StringStore()
+    for segment in segments:
+        events = open_live(path, segment.name)
+        live = np.flatnonzero(events.columns.until > time)
+        columns.append(take(events.columns, live))
+        names.extend(events.ids.take(live).to_pylist())
+    if not len(names):
+        return None
+    everyone: Int64 = np.arange(len(names))
+    return write_live(path, batch, concatenate(columns), names.arrays(everyone))
+
+
+class LiveIdIndex:
+    """The ids of all live events, on the driver: no two live events have the same."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._segments: dict[str, StreamLiveEvents] = {}
+
+    def keep(self, names: Collection[str]) -> None:
+        """Know the segments *names*, and no others."""
+        self._segments = {
+            name: self._segments.get(name) or open_live(self._path, name) for name in names
+        }
+
+    def may_hold(self, hashes: UInt64) -> Booleans:
+        """Which of *hashes* are those of a live event's id."""
+        found = np.zeros(len(hashes), np.bool_)
+        for events in self._segments.values():
+            known = events.order.hash
+            position = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+            found |= known[position] == hashes
+        return found
+
+    def untils(self, hashes: UInt64) -> dict[str, int]:
+        """Until when the events are live, or were, whose ids have one of *hashes*."""
+        found: dict[str, int] = {}
+        wanted = np.unique(hashes)
+        for events in self._segments.values():
+            known = events.order.hash
+            start, stop = (np.searchsorted(known, wanted, side) for side in ("left", "right"))
+            rows = events.order.row[expand_slices(start, stop)[0]]
+            ids = events.ids.take(rows).to_pylist()
+            for id, until in zip(ids, events.columns.until[rows].tolist(), strict=True):
+                found[id] = max(until, found.get(id, until))
+        return found

@@ -12,6 +12,7 @@ Never read the folder's `*.parquet` by their names: some are of batches that fai
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -22,10 +23,11 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from stentor.errors import FolderError, SettingsError
+from stentor.index.addresses import local_folder
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import Manifest, TableFile
 from stentor.pipeline.tables.delta_log import DeltaLog, open_table
-from stentor.pipeline.tables.files import TABLES, merge_files, table_folder
+from stentor.pipeline.tables.files import DATE, TABLES, merge_files, newest, table_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 # A file is merged with others of its band (bytes) until it leaves it: so each row is rewritten
 # about once per band, and a table has at most a few dozen files per band besides the large ones.
 _BANDS = (1 << 18, 1 << 22, 1 << 26)
+# Where rows become old, files are merged with those of the same eighth of that span: a row stays
+# at most so much longer than it is to be kept.
+_AGES = 8
 
 
 class DeltaTables:
@@ -44,11 +49,15 @@ class DeltaTables:
         schemas: Mapping[str, pa.Schema],
         *,
         retention: timedelta = timedelta(days=7),
+        keep: Mapping[str, timedelta] | None = None,
     ) -> None:
         """Open the tables, or create them empty; *schemas* come from `table_schemas`.
 
-        For *retention* (rounded up to hours) readers of an older version find its files.
+        For *retention* (rounded up to hours) readers of an older version find its files. *keep*
+        says by table how long rows stay in it; where it says nothing, for good.
         """
+        self._keep = dict(keep or {})
+        self._now: dict[str, int] = {}  # by which rows become old
         self._rolled_forward = -1  # the last batch of which each table has its files
         hours = -(-retention // timedelta(hours=1))
         self._logs = {
@@ -68,18 +77,23 @@ class DeltaTables:
                 log.append(files, waiting[-1].batch)
         if waiting:
             self._rolled_forward = waiting[-1].batch
+            # Records that are refused have the time of their batch, others the logical time.
+            times = {"rejected": waiting[-1].began}
+            self._now = {name: times.get(name, waiting[-1].time) for name in self._logs}
         failpoint("delta-rolled-forward")
 
     def compact(self, *, limit: int = 32, checkpoint_every: int = 100) -> None:
         """Merge small files where a table has more than *limit* of a size; shorten long logs.
 
-        Also removes the files whose retention is over. May run in a thread beside `roll_forward`,
+        Also removes from the tables files all of whose rows are older than they are kept, and
+        removes files whose retention is over. May run in a thread beside `roll_forward`,
         one at a time. Cost: reads and writes what it merges, at most 128 MB into one file;
         otherwise some 10 ms per table.
         """
         rolled_forward = self._rolled_forward
-        for log in self._logs.values():
-            for group in _small_files(log.files, limit):
+        for name, log in self._logs.items():
+            self._expire(name, log)
+            for group in self._groups(name, log, limit):
                 merged = merge_files(log.folder, group)
                 failpoint("files-merged")
                 log.replace(group, merged)
@@ -87,6 +101,30 @@ class DeltaTables:
             log.checkpoint(checkpoint_every)
             # Files of later batches are waiting for their manifest, or for `roll_forward`.
             log.remove(file for file in log.expired() if _batch(file) <= rolled_forward)
+
+    def _expire(self, name: str, log: DeltaLog) -> None:
+        """Remove from a table the files whose rows are all older than they are kept."""
+        keep, now = self._keep.get(name), self._now.get(name)
+        if keep is None or now is None:
+            return
+        limit = now - keep // timedelta(microseconds=1)
+        times = [(file, newest(log.folder, file)) for file in log.files]
+        old = [file for file, time in times if time is not None and time < limit]
+        if old:
+            log.delete(old)
+            failpoint("rows-expired")
+
+    def _groups(self, name: str, log: DeltaLog, limit: int) -> Iterator[list[TableFile]]:
+        """Files to be merged: of one partition, and of about one age where rows become old."""
+        alike: defaultdict[tuple[str | None, int], list[TableFile]] = defaultdict(list)
+        keep = self._keep.get(name)
+        span = None if keep is None else max(1, keep // timedelta(microseconds=_AGES))
+        for file in log.files:
+            time = None if span is None else newest(log.folder, file)
+            age = 0 if span is None or time is None else time // span
+            alike[file.partition.get(DATE), age].append(file)
+        for files in alike.values():
+            yield from _small_files(files, limit)
 
     def remove_orphans(self, manifests: Iterable[Manifest]) -> None:
         """Remove the files that neither *manifests*, all that are kept, nor the tables name.
@@ -108,7 +146,7 @@ def read(spark: SparkSession, path: str | Path, name: str) -> DataFrame:
 
     if name not in TABLES:
         raise SettingsError(f"no table {name!r}; a pipeline has {', '.join(TABLES)}")
-    folder = table_folder(Path(path).resolve(), name)
+    folder = table_folder(local_folder(path, "path").resolve(), name)
     if not DeltaTable.is_deltatable(str(folder)):
         raise FolderError(
             f"{path} has no table {name!r}, so it is no pipeline, or one that has not started; "
@@ -121,7 +159,10 @@ def read(spark: SparkSession, path: str | Path, name: str) -> DataFrame:
         return spark.createDataFrame([], schema)
     # Without a scheme Spark may look into HDFS; these characters it takes for a pattern.
     root = "file:" + re.sub(r"([\\*?\[\]{}])", r"\\\1", folder.as_posix())
-    return spark.read.schema(schema).parquet(*(f"{root}/{name}" for name in names))
+    reader = spark.read.schema(schema)
+    if DATE in schema.names:  # it is in the names of folders; this path is no pattern
+        reader = reader.option("basePath", f"file:{folder.as_posix()}")
+    return reader.parquet(*(f"{root}/{name}" for name in names)).select(*schema.names)
 
 
 def _news(manifests: Iterable[Manifest], table: str, batch: int) -> Iterator[TableFile]:
@@ -149,5 +190,5 @@ def _small_files(files: Sequence[TableFile], limit: int) -> Iterator[list[TableF
 
 def _batch(file: str) -> int:
     """The batch that a file's name begins with; -1 for merged ones."""
-    batch, _, _ = file.partition("-")
+    batch, _, _ = file.rpartition("/")[2].partition("-")
     return int(batch) if batch.isdecimal() else -1

@@ -1,7 +1,7 @@
 """One Delta table as its writer sees it: appends to the log, and what the log says by now.
 
-Files are committed by writing the next entry of `_delta_log` directly, because an append to an
-unpartitioned table is a few lines of JSON: 0.7 ms with the fsyncs that `deltalake` leaves out,
+Files are committed by writing the next entry of `_delta_log` directly, because an append is a few
+lines of JSON: 0.7 ms with the fsyncs that `deltalake` leaves out,
 whatever the length of the log, against 3 to 16 ms and rising. Everything else (creating, reading,
 checkpoints, what is out of use) is `deltalake`'s.
 """
@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,16 +22,20 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
+from stentor._files import explain_os_errors, sync
 from stentor.errors import FolderError
-from stentor.index.folders import sync
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import TableFile
-from stentor.pipeline.commit.new_files import create_file, explaining
+from stentor.pipeline.storage.local import put_if_absent
+from stentor.pipeline.tables.files import DATE, PARTITIONED
 
 #: The application whose last transaction in the log is the last batch that was committed to it.
 APPLICATION = "stentor"
 
+_VALUE = "partition."  # what the names of such values begin with where actions are a table
+
 _UNUSABLE = frozenset("%[]\\")  # deltalake takes them for parts of an address
+_NEW_COLUMNS = {"order"}  # that tables of older releases lack
 _FEATURES = {"appendOnly", "invariants", "timestampNtz"}  # of Delta, that need nothing of a writer
 
 
@@ -48,6 +52,7 @@ class DeltaLog:
         """Open the table, or create it empty; `FolderError` where it is not as expected."""
         self.folder = folder
         self._schema = Schema.from_arrow(schema)
+        self._partition = [DATE] if DATE in schema.names else []
         self._retention_hours = retention_hours
         self._lock = Lock()
         self._version = self._batch = self._checkpoint = -1
@@ -79,7 +84,7 @@ class DeltaLog:
                     failpoint("delta-committed")
 
     def replace(self, old: Sequence[TableFile], new: TableFile) -> None:
-        """Put *new*, which has the same rows, in the place of *old*."""
+        """Replace *old* by *new*, which has the same rows."""
         actions = [_add(new, is_new=False), *(_remove(file) for file in old)]
         with self._lock:
             # Another program may have compacted the table; then *new* is out of use from the start.
@@ -87,6 +92,15 @@ class DeltaLog:
                 if self._commit("OPTIMIZE", actions):
                     self._files[new.name] = new
                     for file in old:
+                        del self._files[file.name]
+
+    def delete(self, old: Sequence[TableFile]) -> None:
+        """Take the rows of *old* out of the table; its files stay for readers of older versions."""
+        names = {file.name for file in old}
+        with self._lock:
+            while present := [file for file in self._files.values() if file.name in names]:
+                if self._commit("DELETE", [_remove(file, is_data=True) for file in present]):
+                    for file in present:
                         del self._files[file.name]
 
     def checkpoint(self, every: int) -> None:
@@ -118,9 +132,13 @@ class DeltaLog:
     def remove(self, names: Iterable[str]) -> None:
         """Remove files that are out of use."""
         for name in names:
-            with explaining(self.folder / name):
-                (self.folder / name).unlink(missing_ok=True)
+            file = self.folder / name
+            with explain_os_errors(file):
+                file.unlink(missing_ok=True)
             failpoint("unused-removed")
+            if file.parent != self.folder:
+                with suppress(OSError):  # of a partition that is not empty
+                    file.parent.rmdir()
 
     @property
     def _log(self) -> Path:
@@ -133,16 +151,46 @@ class DeltaLog:
             "delta.deletedFileRetentionDuration": retention,
         }
         if not DeltaTable.is_deltatable(str(self.folder)):
+            self._mark()
             with _explaining(self.folder):
-                DeltaTable.create(str(self.folder), self._schema, configuration=settings)
+                DeltaTable.create(
+                    str(self.folder),
+                    self._schema,
+                    partition_by=self._partition or None,
+                    configuration=settings,
+                )
             sync(self._log / f"{0:020d}.json")
             for folder in (self._log, self.folder, self.folder.parent):
                 sync(folder)
             failpoint("table-created")
+        self._add_columns()
         table = self._load()
         if not settings.items() <= table.metadata().configuration.items():
             table.alter.set_table_properties(settings)
             self._load()
+
+    def _mark(self) -> None:
+        """Let workers know, before there is a table, whether it is to be partitioned."""
+        with explain_os_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if self._partition:
+                (self.folder / PARTITIONED).touch()
+            else:
+                (self.folder / PARTITIONED).unlink(missing_ok=True)
+            sync(self.folder)
+
+    def _add_columns(self) -> None:
+        """Give a table of an older release the columns that are new since."""
+        table = open_table(self.folder)
+        there = {field.name for field in table.schema().fields}
+        new = [field for field in self._schema.fields if field.name not in there]
+        # Those that have come since; others are a mistake, which `_load` reports.
+        if new and all(field.name in _NEW_COLUMNS for field in new):
+            with _explaining(self.folder):
+                table.alter.add_columns(new)
+            sync(self._log / f"{table.version():020d}.json")
+            sync(self._log)
+            failpoint("columns-added")
 
     def _load(self) -> DeltaTable:
         table = open_table(self.folder)
@@ -152,6 +200,12 @@ class DeltaLog:
                 f"expected {self._schema.to_json()}; declare the schema it was made with, "
                 "or choose another folder"
             )
+        if table.metadata().partition_columns != self._partition:
+            raise FolderError(
+                f"the table in {self.folder} is partitioned by "
+                f"{table.metadata().partition_columns}, expected {self._partition}; this cannot "
+                "change: start as before, or choose another folder"
+            )
         foreign = set(table.protocol().writer_features or ()) - _FEATURES
         if foreign:
             raise FolderError(
@@ -159,11 +213,10 @@ class DeltaLog:
                 f"not write ({', '.join(sorted(foreign))}); drop them, or choose another folder"
             )
         actions = pa.table(table.get_add_actions(flatten=True))
-        columns = (actions[name].to_pylist() for name in ("path", "num_records", "size_bytes"))
         batch = table.transaction_version(APPLICATION)
         self._version = table.version()
         self._batch = -1 if batch is None else batch
-        self._files = {file[0]: TableFile(*file) for file in zip(*columns, strict=True)}
+        self._files = {file.name: file for file in map(_file, actions.to_pylist())}
         self._checkpoint = _last_checkpoint(self._log)
         return table
 
@@ -171,9 +224,7 @@ class DeltaLog:
         """Whether *actions* became the next entry; if not, another program's did, and is loaded."""
         about = {"timestamp": _now(), "operation": operation, "engineInfo": "Stentor"}
         lines = msgspec.json.Encoder().encode_lines([{"commitInfo": about}, *actions])
-        try:
-            create_file(self._log / f"{self._version + 1:020d}.json", lines, step="delta")
-        except FileExistsError:
+        if not put_if_absent(self._log / f"{self._version + 1:020d}.json", lines, step="delta"):
             self._load()
             return False
         self._version += 1
@@ -184,12 +235,12 @@ class DeltaLog:
 def _explaining(folder: Path) -> Iterator[None]:
     """A block of `deltalake` on the table in *folder*: its errors say what to do."""
     try:
-        with explaining(folder):
+        with explain_os_errors(folder):
             yield
     except (DeltaError, FolderError) as error:
         found = re.search(r"os error (\d+)", str(error))  # all that is left of the system's error
         if found:
-            with explaining(folder):
+            with explain_os_errors(folder):
                 raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
         reason = str(error).partition("\n")[0]  # a trace of its own follows
         raise FolderError(
@@ -201,23 +252,43 @@ def _add(file: TableFile, *, is_new: bool) -> dict[str, Any]:
     return {
         "add": {
             "path": file.name,
-            "partitionValues": {},
+            "partitionValues": file.partition,
             "size": file.bytes,
             "modificationTime": _now(),
             "dataChange": is_new,
-            "stats": msgspec.json.encode({"numRecords": file.rows}).decode(),
+            "stats": msgspec.json.encode({"numRecords": file.rows, **file.stats}).decode(),
         }
     }
 
 
-def _remove(file: TableFile) -> dict[str, Any]:
+def _file(action: dict[str, Any]) -> TableFile:
+    """What the log says of a file, as far as it is needed again."""
+    time, nulls = action.get("max.time"), action.get("null_count.time")
+    stats = {
+        "maxValues": {} if time is None else {"time": time.isoformat(timespec="microseconds")},
+        "nullCount": {} if nulls is None else {"time": nulls},
+    }
+    return TableFile(
+        action["path"],
+        action["num_records"],
+        action["size_bytes"],
+        stats,
+        {
+            name.removeprefix(_VALUE): value and str(value)
+            for name, value in action.items()
+            if name.startswith(_VALUE)
+        },
+    )
+
+
+def _remove(file: TableFile, *, is_data: bool = False) -> dict[str, Any]:
     return {
         "remove": {
             "path": file.name,
             "deletionTimestamp": _now(),
-            "dataChange": False,
+            "dataChange": is_data,
             "extendedFileMetadata": True,
-            "partitionValues": {},
+            "partitionValues": file.partition,
             "size": file.bytes,
         }
     }

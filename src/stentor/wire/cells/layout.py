@@ -1,8 +1,8 @@
-"""What one column of a table holds, as arrays: values, which of them are there, which are bad."""
+"""What one column of a table holds, as arrays: values, which are there, which are in doubt."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,28 +12,17 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from stentor.encoding.columns import Float64
-from stentor.encoding.event_batches import StringColumn
+from stentor.encoding.events import StringColumn
 from stentor.model import Kind
 
 Booleans = npt.NDArray[np.bool_]
 
 
-class Problem(NamedTuple):
-    """Rows that cannot be used, and why."""
-
-    bad: Booleans  # (rows,)
-    reason: str
-
-
-#: A problem and the field that it is in.
-FieldProblem = tuple[str, Problem]
-
-
 class Cells(NamedTuple):
     """The cells of a column; either `low` and `high` or `strings` hold the values.
 
-    Where the cells are neither points nor ranges, `high` is the very array `low`. A bad row's cell
-    may hold anything.
+    Where the cells are neither points nor ranges, `high` is the very array `low`. A refused row's
+    cell may hold anything.
     """
 
     kind: Kind | None  # None: no cell is there
@@ -41,7 +30,8 @@ class Cells(NamedTuple):
     low: Float64  # (rows,) or (0,)
     high: Float64  # (rows,) or (0,)
     strings: StringColumn | None = None
-    problems: Sequence[Problem] = ()
+    doubtful: Booleans | None = None  # (rows,) what the reader of single values must look at
+    reasons: Mapping[int, str] = {}  # row → why its cell is refused
 
 
 def missing(rows: int) -> Cells:
@@ -50,23 +40,16 @@ def missing(rows: int) -> Cells:
     return Cells(None, np.zeros(rows, np.bool_), nothing, nothing)
 
 
-def problems(*found: tuple[Booleans, str]) -> list[Problem]:
-    """Those of *found* that concern any row."""
-    return [Problem(bad, reason) for bad, reason in found if bad.any()]
+def unread(valid: Booleans) -> Cells:
+    """A column of which every cell that is there is in doubt."""
+    nothing = np.zeros(len(valid))
+    return Cells(None, valid, nothing, nothing, doubtful=valid)
 
 
-def reasons_by_row(found: Iterable[FieldProblem]) -> dict[int, str]:
-    """Each bad row, and the first reason for which it is bad."""
-    reasons: dict[int, str] = {}
-    for field, problem in found:
-        for row in np.flatnonzero(problem.bad).tolist():
-            reasons.setdefault(row, f"{field}: {problem.reason}")
-    return reasons
-
-
-def within(rows: Booleans, found: Sequence[Problem]) -> list[Problem]:
-    """The problems *found*, as far as they are in *rows*."""
-    return problems(*((bad & rows, reason) for bad, reason in found))
+def either(*doubts: Booleans | None) -> Booleans | None:
+    """Where one of the *doubts* is; None where there is none."""
+    given = [one for one in doubts if one is not None]
+    return np.logical_or.reduce(given) if given else None
 
 
 def validity(array: Any) -> Booleans:
@@ -77,15 +60,15 @@ def validity(array: Any) -> Booleans:
 
 
 def fixed_width(array: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The values of the Arrow *array*, not copied; under a null stands anything."""
+    """The values of the Arrow *array*, not copied; under a null may be anything."""
     data = array.buffers()[1]
     if data is None or len(array) == 0:
         return np.zeros(len(array), dtype)
     return np.frombuffer(data, dtype, len(array), array.offset * np.dtype(dtype).itemsize)
 
 
-def unwrapped(array: Any) -> Any:
-    """*array* as the plain values that an extension type, a dictionary or runs stand for."""
+def plain_array(array: Any) -> Any:
+    """*array* as the plain values that an extension type, a dictionary or runs represent."""
     while True:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
@@ -95,3 +78,16 @@ def unwrapped(array: Any) -> Any:
             array = pc.run_end_decode(array)
         else:
             return array
+
+
+def one_array(column: Any) -> Any:
+    """The chunks of a table's *column* as one array; not copied where there is one."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if types.is_dictionary(column.type):  # each chunk may have a dictionary of its own
+        column = column.cast(column.type.value_type)
+    if types.is_string(column.type):  # 32-bit offsets end at 2 GB
+        column = column.cast(pa.large_string())
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -10,13 +10,16 @@ import pyarrow as pa
 from pyarrow import types
 
 from stentor.encoding.columns import Float64, Int32, Int64
-from stentor.encoding.event_batches import EventWeights
+from stentor.encoding.events import EventWeights
 from stentor.errors import RecordError
-from stentor.model import Kind, Schema
-from stentor.wire.cells.arrays import cells_of
-from stentor.wire.cells.layout import Booleans, Problem, fixed_width, problems, unwrapped, validity
-from stentor.wire.cells.strings import is_string, not_utf8
-from stentor.wire.fields import name_of
+from stentor.model import Schema
+from stentor.model.scoring import MOST_WEIGHT
+from stentor.model.values.number import read_weights
+from stentor.model.values.string import read_attribute_name
+from stentor.wire.cells.layout import Booleans, fixed_width, missing, plain_array, validity
+from stentor.wire.cells.number import decimal_cells, float_cells, integer_cells
+from stentor.wire.cells.raw import raw_cell
+from stentor.wire.cells.string import is_string
 
 FIELD = "weights"
 
@@ -26,13 +29,13 @@ class WeightCells(NamedTuple):
 
     names: Sequence[str]
     row: Int64  # (weights,)
-    name: Int32  # (weights,) a place in `names`
+    name: Int32  # (weights,) a position in `names`
     weight: Float64  # (weights,)
-    problems: list[Problem]
+    reasons: dict[int, str]
 
 
-def weight_cells(array: Any) -> WeightCells:
-    """The weights of the column *array*; a null weight is left out."""
+def weight_cells(array: Any, most: int) -> WeightCells:
+    """The weights of the column *array*, at most *most* in a row; a null weight is left out."""
     of = array.type
     if types.is_map(of):
         entries = _map_entries(array)
@@ -42,24 +45,20 @@ def weight_cells(array: Any) -> WeightCells:
         raise RecordError(
             f"expected map<string, double> or a struct of doubles, got {of}", field=FIELD
         )
-    places = np.flatnonzero(entries.given)
-    places = places[np.argsort(entries.row[places], kind="stable")]
-    row, name = entries.row[places], entries.name[places]
+    positions = np.flatnonzero(entries.given)
+    positions = positions[np.argsort(entries.row[positions], kind="stable")]
+    row, name = entries.row[positions], entries.name[positions]
     is_bad_name = np.array([_is_bad(one) for one in entries.names], np.bool_)[name]
-    return WeightCells(
-        entries.names,
-        row,
-        name,
-        entries.weight[places],
-        problems(
-            (
-                _rows(row[entries.wrong[places]], len(array)),
-                "a weight is a finite number of at least 0",
-            ),
-            (_rows(row[is_bad_name], len(array)), "an attribute's name has 1 to 512 bytes"),
-            (_repeating(row, name, len(array)), "an attribute has two weights"),
-        ),
-    )
+    doubt = _rows(row[entries.wrong[positions] | is_bad_name], len(array))
+    doubt |= _repeating(row, name, len(array))
+    doubt |= np.bincount(row, minlength=len(array)) > most
+    reasons = {}
+    for one in np.flatnonzero(doubt).tolist():
+        try:
+            read_weights(raw_cell(array, one, FIELD), most)
+        except RecordError as error:
+            reasons[one] = str(error)
+    return WeightCells(entries.names, row, name, entries.weight[positions], reasons)
 
 
 def encode_weights(cells: WeightCells, rows: int, schema: Schema) -> EventWeights:
@@ -71,18 +70,8 @@ def encode_weights(cells: WeightCells, rows: int, schema: Schema) -> EventWeight
     return EventWeights(start, codes[known], cells.weight[known])
 
 
-def weights_by_row(cells: WeightCells, rows: int) -> list[dict[str, float]]:
-    """The weights of each of *rows* rows, as a dict."""
-    found: list[dict[str, float]] = [{} for _ in range(rows)]
-    for row, name, weight in zip(
-        cells.row.tolist(), cells.name.tolist(), cells.weight.tolist(), strict=True
-    ):
-        found[row][cells.names[name]] = weight
-    return found
-
-
 class _Entries(NamedTuple):
-    """What stands in a map or a struct, one after another, whether it counts or not."""
+    """What is in a map or a struct, one after another, whether it counts or not."""
 
     names: list[str]
     row: Int64
@@ -95,14 +84,14 @@ class _Entries(NamedTuple):
 def _map_entries(array: Any) -> _Entries:
     offsets = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
     entries = slice(int(offsets[0]), int(offsets[-1]))
-    keys = unwrapped(array.keys[entries])
-    if not is_string(keys.type) or not_utf8(keys).any():
+    keys = plain_array(array.keys[entries])
+    if not is_string(keys.type):
         raise RecordError(f"expected names of attributes as keys, got {keys.type}", field=FIELD)
-    encoded = keys.cast(pa.large_string()).dictionary_encode()
+    encoded = keys.cast(pa.large_string()).view(pa.large_binary()).dictionary_encode()
     row = np.repeat(np.arange(len(array)), np.diff(offsets))
     weight, given, wrong = _weights(array.items[entries])
     return _Entries(
-        encoded.dictionary.to_pylist(),
+        [one.decode("utf-8", "surrogateescape") for one in encoded.dictionary.to_pylist()],
         row,
         fixed_width(encoded.indices, np.int32),
         weight,
@@ -113,7 +102,7 @@ def _map_entries(array: Any) -> _Entries:
 
 def _struct_entries(array: Any) -> _Entries:
     names = [field.name for field in array.type]
-    parts = [_weights(unwrapped(field)) for field in array.flatten()]
+    parts = [_weights(field) for field in array.flatten()]
     nothing = np.zeros(0), np.zeros(0, np.bool_), np.zeros(0, np.bool_)
     weight, given, wrong = (np.concatenate(one) for one in zip(nothing, *parts, strict=True))
     return _Entries(
@@ -128,14 +117,20 @@ def _struct_entries(array: Any) -> _Entries:
 
 def _weights(values: Any) -> tuple[Float64, Booleans, Booleans]:
     """The weights, which of them are given, which of those are wrong."""
-    cells = cells_of(values, field=FIELD)
-    if cells.kind not in (Kind.NUMBER, None):
-        raise RecordError(f"expected numbers, got {values.type}", field=FIELD)
+    values = plain_array(values)
     given = validity(values)
-    wrong = given & ~(cells.valid & np.isfinite(cells.low) & (cells.low >= 0.0))
-    for problem in cells.problems:
-        wrong |= problem.bad
-    return cells.low, given, wrong
+    if types.is_integer(values.type):
+        cells = integer_cells(values)
+    elif types.is_floating(values.type):
+        cells = float_cells(values)
+    elif types.is_decimal(values.type):
+        cells = decimal_cells(values)
+    elif given.any():
+        raise RecordError(f"expected numbers, got {values.type}", field=FIELD)
+    else:
+        cells = missing(len(values))
+    wrong = given & ~(cells.valid & (cells.low >= 0.0) & (cells.low <= MOST_WEIGHT))
+    return cells.low, given, wrong if cells.doubtful is None else wrong | cells.doubtful
 
 
 def _rows(rows: Int64, count: int) -> Booleans:
@@ -153,7 +148,7 @@ def _repeating(row: Int64, name: Int32, count: int) -> Booleans:
 
 def _is_bad(name: str) -> bool:
     try:
-        name_of(name)
+        read_attribute_name(name)
     except RecordError:
         return True
     return False

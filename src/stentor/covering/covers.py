@@ -1,0 +1,160 @@
+"""Whether one subscription covers another, and why.
+
+`a` covers `b` where each alternative of `b` implies some alternative of `a`: then every event that
+matches `b` matches `a`. Exact where both are conjunctions; with OR it may miss that several
+alternatives of `a` cover one of `b` only together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from stentor.covering.implies.null_test import NoValue
+from stentor.covering.implies.predicates import ValueSet, implies, value_set
+from stentor.covering.readable import expression_of, predicates_text
+from stentor.encoding.subscriptions import NormalisedSubscription
+from stentor.language.normal_predicates import NormalPredicate, Test
+from stentor.language.printer import to_text
+from stentor.model import Kind, Schema
+
+Alternative = dict[str, ValueSet]  # by attribute
+Alternatives = tuple[Alternative, ...]
+"""What a subscription matches: its alternatives, without those that can never hold."""
+
+
+def covers(wide: NormalisedSubscription, narrow: NormalisedSubscription, schema: Schema) -> bool:
+    """Whether every event that matches *narrow* is proved to match *wide*.
+
+    Reflexive, transitive, sound. Weights, `until` and ids play no part.
+
+    Cost: alternatives of one times those of the other, times their attributes.
+    """
+    return alternatives_cover(alternatives_of(wide, schema), alternatives_of(narrow, schema))
+
+
+def alternatives_of(subscription: NormalisedSubscription, schema: Schema) -> Alternatives:
+    """The alternatives of *subscription* that can hold, ready to be compared with many others."""
+    found = (
+        _alternative(predicates, subscription, schema)
+        for predicates in subscription.form.alternatives
+    )
+    return tuple(one for one in found if possible(one))
+
+
+def possible(alternative: Alternative) -> bool:
+    """Whether some event may satisfy *alternative*."""
+    return not any(wanted.never for wanted in alternative.values())
+
+
+def alternatives_cover(wide: Alternatives, narrow: Alternatives) -> bool:
+    """Whether each alternative of *narrow* implies one of *wide*."""
+    return all(any(alternative_covers(outer, inner) for outer in wide) for inner in narrow)
+
+
+def alternative_covers(wide: Alternative, narrow: Alternative) -> bool:
+    """Whether *narrow* implies every predicate of *wide*.
+
+    A missing attribute satisfies nothing but IS NULL, so *wide* must have no predicate of
+    an attribute of which *narrow* has none.
+    """
+    return len(wide) <= len(narrow) and all(
+        name in narrow and implies(narrow[name], wanted) for name, wanted in wide.items()
+    )
+
+
+def _alternative(
+    predicates: Sequence[NormalPredicate], subscription: NormalisedSubscription, schema: Schema
+) -> Alternative:
+    return {
+        name: value_set(tests, schema.kind(name), subscription.at, schema.plane)
+        for name, tests in tests_by_attribute(predicates).items()
+    }
+
+
+def tests_by_attribute(predicates: Sequence[NormalPredicate]) -> dict[str, list[Test]]:
+    """The tests on each attribute."""
+    tests: dict[str, list[Test]] = {}
+    for name, test, _ in predicates:
+        tests.setdefault(name, []).append(test)
+    return tests
+
+
+class CoveringStep(NamedTuple):
+    """An alternative of the narrow one; which of the wide one holds it, or why each does not."""
+
+    text: str
+    inside: str | None
+    missed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoveringExplanation:
+    """Whether one subscription covers another, and why; true where it does."""
+
+    covers: bool
+    steps: tuple[CoveringStep, ...]
+
+    def __bool__(self) -> bool:
+        return self.covers
+
+    def __str__(self) -> str:
+        if not self.steps:
+            return "A covers B: B asks for a contradiction, so no event matches it"
+        lines = [
+            "A covers B: every event that matches B matches A"
+            if self.covers
+            else "A does not cover B, as far as can be told"
+        ]
+        for step in self.steps:
+            lines.append(f"  B: {step.text}")
+            if step.inside is not None:
+                lines.append(f"     is inside A: {step.inside}")
+            lines += [f"     {missed}" for missed in step.missed]
+        return "\n".join(lines)
+
+
+def explain_covering(
+    wide: NormalisedSubscription, narrow: NormalisedSubscription, schema: Schema
+) -> CoveringExplanation:
+    """`covers`, with the reasons; where there are several alternatives, for each of them."""
+    outer = _possible_alternatives(wide, schema)
+    kinds = {name: kind for name in schema if (kind := schema.kind(name))}
+    steps = []
+    for predicates, wanted in _possible_alternatives(narrow, schema):
+        holding = next((one for one in outer if alternative_covers(one[1], wanted)), None)
+        missed = [] if holding else [_why_not(one, wanted, kinds) for one in outer]
+        if not (holding or outer):
+            missed = ["A asks for a contradiction: no event matches it"]
+        inside = None if holding is None else predicates_text(holding[0], kinds)
+        steps.append(CoveringStep(predicates_text(predicates, kinds), inside, tuple(missed)))
+    return CoveringExplanation(all(step.inside is not None for step in steps), tuple(steps))
+
+
+def _possible_alternatives(
+    subscription: NormalisedSubscription, schema: Schema
+) -> list[tuple[Sequence[NormalPredicate], Alternative]]:
+    pairs = (
+        (one, _alternative(one, subscription, schema)) for one in subscription.form.alternatives
+    )
+    return [(predicates, wanted) for predicates, wanted in pairs if possible(wanted)]
+
+
+def _why_not(
+    wide: tuple[Sequence[NormalPredicate], Alternative], narrow: Alternative, kinds: dict[str, Kind]
+) -> str:
+    predicates, outer = wide
+    name = next(
+        n for n, wanted in outer.items() if n not in narrow or not implies(narrow[n], wanted)
+    )
+    tests = tests_by_attribute(predicates)[name]
+    kind = kinds.get(name, Kind.NUMBER)
+    wanted_text = " AND ".join(to_text(expression_of(name, test, kind)) for test in tests)
+    if name not in narrow:
+        if isinstance(outer[name], NoValue):
+            return f"A asks for {wanted_text}; B also matches events that have it"
+        return f"A asks for {wanted_text}; B also matches events without {name}"
+    if isinstance(narrow[name], NoValue) != isinstance(outer[name], NoValue):
+        return f"A asks for {wanted_text}, which B rules out"
+    return f"A asks for {wanted_text}, which B does not ensure"

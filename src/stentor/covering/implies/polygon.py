@@ -1,0 +1,49 @@
+"""Polygons: what is proved to lie inside one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+from stentor.model import Box, Point, Polygon
+from stentor.model.geometry import INSIDE, in_ring
+
+#: How far from a box a polygon's edge must be, as a share of the coordinates.
+EDGE_MARGIN = 1e-9
+
+
+def _sides(box: Box) -> tuple[float, float, float, float]:
+    return box.west, box.south, box.east, box.north
+
+
+def _polygon_holds(polygon: Polygon, box: Box) -> bool:
+    """Whether the box keeps clear of every edge and its middle is inside: then all of it is."""
+    if box.west > box.east or not all(map(math.isfinite, _sides(box))):
+        return False
+    slack = EDGE_MARGIN * max(1.0, *map(abs, _sides(box)))
+    wider = Box(box.west - slack, box.south - slack, box.east + slack, box.north + slack)
+    if not all(_clear(one, other, wider) for one, other in _edges(polygon)):
+        return False
+    x, y = (box.west + box.east) / 2.0, (box.south + box.north) / 2.0
+    for number, ring in enumerate(polygon.rings):
+        xs, ys = [p.x for p in ring], [p.y for p in ring]
+        if (in_ring(x, y, xs, ys, 0, len(ring)) == INSIDE) != (number == 0):
+            return False
+    return True
+
+
+def _edges(polygon: Polygon) -> Iterator[tuple[Point, Point]]:
+    for ring in polygon.rings:
+        yield from pairwise(ring)
+
+
+def _clear(one: Point, other: Point, box: Box) -> bool:
+    """Whether the edge passes the box at one side, or all corners of the box at one of its own."""
+    if max(one.x, other.x) < box.west or min(one.x, other.x) > box.east:
+        return True
+    if max(one.y, other.y) < box.south or min(one.y, other.y) > box.north:
+        return True
+    corners = [(x, y) for x in (box.west, box.east) for y in (box.south, box.north)]
+    sides = [(other.x - one.x) * (y - one.y) - (x - one.x) * (other.y - one.y) for x, y in corners]
+    return min(sides) > 0.0 or max(sides) < 0.0

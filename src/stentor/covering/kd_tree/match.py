@@ -1,0 +1,113 @@
+"""Points that dominate a query point, a chunk at a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stentor._jit import inner_kernel, kernel_inline
+from stentor.covering.kd_tree.layout import CHUNK, LEAF, NO_NODE, KdTrees
+from stentor.encoding.columns import Float64, Int64
+
+
+class KdSearchScratch(NamedTuple):
+    """One search: the nodes that are left, and the hits of the last chunk."""
+
+    stack: Int64  # (nodes,)
+    state: Int64  # (SEARCH_FIELDS,)
+    mask: Int64  # (CHUNK,)
+    hits: Int64  # (CHUNK,) entries
+
+
+# What `state` holds.
+TOP, AT_LEAF, AT_POSITION, VISITED, COMPARED = range(5)
+
+SEARCH_FIELDS = 5
+
+
+def new_search(forest: KdTrees) -> KdSearchScratch:
+    """A search that any tree of *forest* fits into."""
+    return KdSearchScratch(
+        np.empty(len(forest.split) + 1, np.int64),
+        np.zeros(SEARCH_FIELDS, np.int64),
+        np.empty(CHUNK, np.int64),
+        np.empty(CHUNK, np.int64),
+    )
+
+
+@kernel_inline
+def begin_search(search: KdSearchScratch, root: int) -> None:
+    """Start over at *root*."""
+    search.stack[0] = root
+    search.state[TOP] = 1
+    search.state[AT_LEAF] = NO_NODE
+
+
+@inner_kernel
+def next_hits(forest: KdTrees, dims: int, query: Float64, search: KdSearchScratch) -> int:
+    """The hits of the next chunk that has some, in `search.hits`; 0 when there are no more.
+
+    The right-most leaf comes first: its points are the largest. Left of a split lie only smaller
+    ones, so that subtree is searched only where the query is not larger than the split.
+    """
+    state = search.state
+    while True:
+        node = state[AT_LEAF]
+        if node == NO_NODE:
+            if state[TOP] == 0:
+                return 0
+            state[TOP] -= 1
+            node = search.stack[state[TOP]]
+            while True:
+                state[VISITED] += 1
+                dim = forest.split_dim[node]
+                if dim == LEAF:
+                    break
+                if query[dim] <= forest.split[node]:
+                    search.stack[state[TOP]] = forest.left[node]
+                    state[TOP] += 1
+                node = forest.right[node]
+            state[AT_LEAF] = node
+            state[AT_POSITION] = 0
+        first = state[AT_POSITION]
+        count = min(forest.filled[node] - first, CHUNK)
+        if count <= 0:
+            state[AT_LEAF] = NO_NODE
+            continue
+        state[AT_POSITION] = first + count
+        state[COMPARED] += count
+        if compare(forest, node, dims, first, count, query, search.mask):
+            slot = forest.slot[node] + first
+            found = 0
+            for position in range(count):
+                if search.mask[position] != 0:
+                    search.hits[found] = forest.entries[slot + position]
+                    found += 1
+            return found
+
+
+@inner_kernel
+def compare(
+    forest: KdTrees, node: int, dims: int, first: int, count: int, query: Float64, mask: Int64
+) -> bool:
+    """Set *mask* where a point dominates *query*; whether one does.
+
+    Dimension by dimension over all points: vector instructions, and an end as soon as none is left.
+    """
+    capacity = forest.capacity[node]
+    start = forest.start[node] + first
+    marks = mask[:count]
+    for position in range(count):
+        marks[position] = 1
+    for dim in range(dims):
+        values = forest.coordinates[start + dim * capacity : start + dim * capacity + count]
+        least = query[dim]
+        some = 0
+        for position in range(count):
+            hit = marks[position] & (values[position] >= least)
+            marks[position] = hit
+            some |= hit
+        if some == 0:
+            return False
+    return True

@@ -1,0 +1,395 @@
+"""Lists and tables of records → encoded records, each read once; bad ones are refused alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from stentor.encoding.collected import SubscriptionHeads
+from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns
+from stentor.encoding.event import EventBuffer
+from stentor.encoding.parameters import ParameterEncoder
+from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
+from stentor.encoding.texts import TextEncoder
+from stentor.engine.apply import EncodedRecords
+from stentor.engine.plan import Operation, PlannedRecord
+from stentor.engine.report import RecordBatch
+from stentor.engine.texts import ShapedTexts
+from stentor.errors import RecordError, SettingsError, StentorError
+from stentor.language.check import CheckedExpression, check_expression
+from stentor.language.printer import to_text
+from stentor.model import Schema, Subscription
+from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.values.object import says
+from stentor.model.values.string import describe
+from stentor.model.values.time import BEGINNING, NEVER
+from stentor.wire.cells.string import distinct_strings, string_array
+from stentor.wire.cells.time import filled
+from stentor.wire.events import learn_event
+from stentor.wire.formats import ReadSettings, record_from_object
+from stentor.wire.limits import RecordLimits
+from stentor.wire.record import EventReader
+from stentor.wire.records import Op, check_record
+from stentor.wire.tables import (
+    PlainRow,
+    RecordTable,
+    columns_of,
+    plain_rows,
+    positions_of,
+    read_event_table,
+    read_table,
+    take_rows,
+    to_arrow,
+    unreadable_cells,
+)
+
+#: What the columns of a table of subscriptions are for; others are parameters.
+_FIELDS = ("id", "expression", "at", "until", "time", "op", "seq")
+
+
+def listed(given: Any, expected: str) -> Iterable[Any]:
+    """*given*, one after another; a SettingsError where it is no list of anything."""
+    try:
+        if isinstance(given, (str, bytes, Mapping)):
+            raise TypeError
+        found: Iterable[Any] = iter(given)
+    except TypeError:
+        raise SettingsError(f"{expected}, got {type(given).__name__}") from None
+    return found
+
+
+class RecordEncoder:
+    """Records made ready for a step; what could not be made ready is an error of the `batch`.
+
+    Encoding happens before planning, so a record that is refused here never takes part in the
+    order.
+    """
+
+    def __init__(
+        self, schema: Schema, limits: RecordLimits, clock: Callable[[], int | None]
+    ) -> None:
+        self._schema = schema
+        self._limits = limits
+        self._clock = clock
+        self._steps: list[PlannedRecord] = []
+        self._subscriptions: list[NormalisedSubscription] = []
+        self._texts: list[str] = []
+        self._count = 0
+        self._positions: list[int] = []  # of each step among the records
+        self._errors: dict[int, StentorError] = {}
+
+    @cached_property
+    def _reader(self) -> EventReader:
+        return EventReader(self._schema, self._limits)
+
+    @cached_property
+    def _events(self) -> EventBuffer:
+        return EventBuffer()
+
+    def add_all(
+        self,
+        records: Iterable[Record | Mapping[str, Any] | RecordError],
+        *,
+        is_checked: bool = False,
+    ) -> None:
+        """Make *records* ready, one after another; what could not be read is its error."""
+        for record in records:
+            try:
+                self.add(record, is_checked=is_checked)
+            except StentorError as error:
+                self._errors[self._count - 1] = error
+
+    def add(
+        self,
+        record: Record | Mapping[str, Any] | RecordError,
+        examined: CheckedExpression | None = None,
+        *,
+        is_checked: bool = False,
+    ) -> None:
+        """Make one record ready, or raise what is wrong with it.
+
+        *examined* is what is known already of a subscription's expression; *is_checked* says that
+        the rest is known to be right.
+        """
+        self._count += 1
+        if isinstance(record, RecordError):
+            raise record
+        if type(record) is dict and says(record.get("op"), "publish"):
+            said = self._reader.read(record, self._events)
+            self._published(self._clock() if said is None else said)
+            return
+        if isinstance(record, Mapping):
+            record = record_from_object(record, self._schema, ReadSettings(limits=self._limits))
+        elif not isinstance(record, Record):
+            raise RecordError(f"a record is a dict or a Record, got {type(record).__name__}")
+        else:
+            if not is_checked:
+                check_record(record, self._schema, self._limits)
+            if isinstance(record, Publish):
+                learn_event(record.event, self._schema)
+        time = self._clock() if record.time is None else record.time
+        if isinstance(record, Publish):
+            self._events.add_event(record.event, self._schema)
+            self._published(time)
+            return
+        self._steps.append(self._step(record, time, examined))
+        self._positions.append(self._count - 1)
+
+    def _published(self, time: int | None) -> None:
+        """Let the last event that was read be a step."""
+        position = len(self._events) - 1
+        id, until = self._events.ids[position], self._events.until[position]
+        self._steps.append(PlannedRecord(Operation.PUBLISH, id, time, position, until))
+        self._positions.append(self._count - 1)
+
+    def batch(self) -> RecordBatch:
+        """The records as a report counts them."""
+        return RecordBatch(
+            self._count,
+            [step.id for step in self._steps],
+            np.array(self._positions, np.int64),
+            self._errors,
+        )
+
+    def _step(
+        self,
+        record: Subscribe | Unsubscribe | Move,
+        time: int | None,
+        examined: CheckedExpression | None,
+    ) -> PlannedRecord:
+        match record:
+            case Subscribe(subscription):
+                if examined is None:
+                    where, limits = f"subscription {subscription.id!r}", self._limits.expression
+                    examined = check_expression(
+                        subscription.expression, self._schema, where=where, limits=limits
+                    )
+                return self._subscribe(subscription, examined, time)
+            case Unsubscribe(id):
+                return PlannedRecord(Operation.UNSUBSCRIBE, id, time)
+            case Move(id, at):
+                return PlannedRecord(Operation.MOVE, id, time, at=at)
+
+    def _subscribe(
+        self, subscription: Subscription, examined: CheckedExpression, time: int | None
+    ) -> PlannedRecord:
+        normalised = NormalisedSubscription(
+            examined.form, subscription.at, subscription.until
+        ).checked()
+        self._schema.learn(examined.uses)
+        self._subscriptions.append(normalised)
+        self._texts.append(to_text(examined.tree))
+        until = NEVER if subscription.until is None else subscription.until
+        column = len(self._subscriptions) - 1
+        return PlannedRecord(Operation.SUBSCRIBE, subscription.id, time, column, until)
+
+    def arriving(self) -> EncodedRecords:
+        """What a step takes."""
+        arriving = EncodedRecords(self._steps, texts=self._texts)
+        if self._subscriptions:
+            arriving.columns = encode_subscriptions(self._subscriptions, self._schema)
+        if "_events" in self.__dict__:
+            arriving.events = self._events.batch()
+        return arriving
+
+
+class NewSubscriptions(NamedTuple):
+    """Subscriptions that came together, encoded."""
+
+    columns: SubscriptionColumns
+    ids: list[str]
+    texts: list[str] | ShapedTexts
+    times: Int64
+
+    def arriving(self) -> EncodedRecords:
+        """The same as a step takes it."""
+        rows = zip(self.ids, self.times.tolist(), self.columns.until.tolist(), strict=True)
+        steps = [
+            PlannedRecord(Operation.SUBSCRIBE, id, time, position, until)
+            for position, (id, time, until) in enumerate(rows)
+        ]
+        return EncodedRecords(steps, self.columns, self.texts)
+
+
+class NewEvents(NamedTuple):
+    """Events that came together, encoded."""
+
+    columns: EventColumns
+    ids: Any  # a list of strings, or an Arrow array of them
+
+    def arriving(self) -> EncodedRecords:
+        """The same as a step takes it."""
+        untils, times = self.columns.until.tolist(), self.columns.time.tolist()
+        ids = self.ids if isinstance(self.ids, list) else self.ids.to_pylist()
+        steps = [
+            PlannedRecord(Operation.PUBLISH, id, time, position, until)
+            for position, (id, time, until) in enumerate(zip(ids, times, untils, strict=True))
+        ]
+        return EncodedRecords(steps, events=self.columns)
+
+
+class BatchReader:
+    """Reads batches for an engine: with its schema, which learns, its limits and its clock."""
+
+    def __init__(self, schema: Schema, limits: RecordLimits, now: Callable[[], int | None]) -> None:
+        self._schema = schema
+        self._limits = limits
+        self._now = now
+        self.forget_shapes()
+
+    def forget_shapes(self) -> None:
+        """Know no shape of texts any more: the codes of attributes have changed."""
+        self._texts = TextEncoder(self._schema, self._limits.expression)
+
+    def records(
+        self, records: Any, *, is_checked: bool = False
+    ) -> tuple[RecordBatch, EncodedRecords]:
+        """Mixed records, from objects or from the rows of a table."""
+        prepared = RecordEncoder(self._schema, self._limits, self._now)
+        prepared.add_all(_rows(records, self._schema), is_checked=is_checked)
+        return prepared.batch(), prepared.arriving()
+
+    def record(self, record: Record) -> tuple[RecordBatch, EncodedRecords]:
+        """One record that is known to be right."""
+        prepared = RecordEncoder(self._schema, self._limits, self._now)
+        prepared.add(record, is_checked=True)
+        return prepared.batch(), prepared.arriving()
+
+    def rows(self, table: Any, op: Op) -> tuple[RecordBatch, EncodedRecords]:
+        """Rows of a table that all do *op*."""
+        rows = plain_rows(to_arrow(table), self._schema)
+        _check_ops([row.get("op") for row in rows if isinstance(row, dict)], op)
+        return self.records([{**row, "op": op} if isinstance(row, dict) else row for row in rows])
+
+    def events(self, events: Any) -> tuple[RecordBatch, NewEvents]:
+        """A table of events, or a list of dicts."""
+        now = self._now()
+        default = BEGINNING if now is None else now
+        if isinstance(events, list):
+            return self._event_list(events, default)
+        table = to_arrow(events)
+        read = read_event_table(table, self._schema, default_time=default, limits=self._limits)
+        errors: dict[int, StentorError] = {
+            one.row: RecordError(one.reason) for one in read.rejected if one.row is not None
+        }
+        batch = RecordBatch(table.num_rows, read.ids, read.rows, errors)
+        return batch, NewEvents(read.columns, read.ids)
+
+    def _event_list(self, events: list[Any], default: int) -> tuple[RecordBatch, NewEvents]:
+        reader, buffer = EventReader(self._schema, self._limits), EventBuffer()
+        errors: dict[int, StentorError] = {}
+        for row, raw in enumerate(events):
+            try:
+                said = reader.read(raw, buffer)
+            except StentorError as error:
+                errors[row] = error
+            else:
+                buffer.time[len(buffer) - 1] = default if said is None else said
+        read = np.delete(np.arange(len(events)), list(errors))
+        ids = list(buffer.ids)
+        return RecordBatch(len(events), ids, read, errors), NewEvents(buffer.batch(), ids)
+
+    def sample(self, events: Any) -> EventColumns:
+        """A table of events that are only looked at; it teaches the schema nothing."""
+        return read_event_table(
+            to_arrow(events),
+            self._schema.frozen(),
+            default_time=BEGINNING,
+            limits=self._limits,
+        ).columns
+
+    def subscriptions(
+        self, subscriptions: Any, expression: str | None
+    ) -> tuple[RecordBatch, NewSubscriptions]:
+        """A table of subscriptions: of texts, or of parameters of one *expression*."""
+        if expression is not None and not isinstance(expression, str):
+            raise SettingsError(f"an expression is a text, got {type(expression).__name__}")
+        table = to_arrow(subscriptions)
+        fields, reasons = self._bad_rows(table)
+        usable = np.delete(np.arange(table.num_rows), list(reasons))
+        good = take_rows(table, usable) if reasons else table
+        heads, times = self._heads(good, self._read_fields(good) if reasons else fields)
+        texts: list[str] | ShapedTexts
+        if expression is None:
+            given = _texts(good)
+            encoded = self._texts.encode(given, heads)
+            texts = [given[row] for row in encoded.rows.tolist()]
+        else:
+            encoder = ParameterEncoder(expression, self._schema, self._limits.expression)
+            values = _parameters(good)
+            encoded = encoder.encode(values, heads)
+            texts = ShapedTexts(encoder, values, encoded.rows)
+        errors: dict[int, StentorError] = {
+            **{row: RecordError(reason) for row, reason in reasons.items()},
+            **{int(usable[row]): error for row, error in encoded.errors.items()},
+        }
+        ids = heads.ids
+        if len(encoded.rows) < len(ids):
+            ids = [ids[row] for row in encoded.rows.tolist()]
+            times = times[encoded.rows]
+        batch = RecordBatch(table.num_rows, ids, usable[encoded.rows], errors)
+        return batch, NewSubscriptions(encoded.columns, list(ids), texts, times)
+
+    def _read_fields(self, table: Any) -> RecordTable:
+        named = table.select([name for name in table.column_names if name in _FIELDS])
+        return read_table(named, self._schema, self._limits, others=("expression", "at"))
+
+    def _bad_rows(self, table: Any) -> tuple[RecordTable, dict[int, str]]:
+        """The fields of a table of subscriptions; which rows cannot be used, and why."""
+        fields = self._read_fields(table)
+        reasons = dict(fields.rejected)
+        _check_ops(distinct_strings(fields.op, reasons), "subscribe")
+        for name, array in _parameters(table).items():
+            for row, error in unreadable_cells(name, array).items():
+                reasons.setdefault(row, str(error))
+        return fields, reasons
+
+    def _heads(self, table: Any, fields: RecordTable) -> tuple[SubscriptionHeads, Int64]:
+        """Who subscribes, from where, until when; and when each came."""
+        now = self._now()
+        heads = SubscriptionHeads(
+            string_array(fields.ids).to_pylist(),
+            positions_of(fields.others.get("at"), table.num_rows),
+            filled(fields.until, NEVER),
+        )
+        return heads, filled(fields.time, BEGINNING if now is None else now)
+
+
+def _check_ops(said: Iterable[Any], op: Op) -> None:
+    """Refuse a table that is meant for `step`."""
+    others = {describe(one) for one in said if one is not None and not says(one, op)}
+    if others:
+        raise RecordError(
+            f"every row does {op!r} here, got {', '.join(sorted(others))}; "
+            "`step` takes records of all kinds",
+            field="op",
+        )
+
+
+def _rows(records: Any, schema: Schema) -> Iterable[Record | PlainRow]:
+    if isinstance(records, Mapping):
+        raise SettingsError("a step takes several records: put this one into a list")
+    if isinstance(records, (pa.Table, pa.RecordBatch)) or hasattr(records, "iterrows"):
+        return plain_rows(to_arrow(records), schema)
+    return listed(records, "a step takes records in a list, or a table")
+
+
+def _parameters(table: Any) -> dict[str, Any]:
+    return {name: array for name, array in columns_of(table).items() if name not in _FIELDS}
+
+
+def _texts(table: Any) -> list[str]:
+    if "expression" not in table.column_names:
+        raise RecordError(
+            "the table has no such column; give the expression once, with :parameters, or a "
+            "text in each row",
+            field="expression",
+        )
+    texts = columns_of(table)["expression"].to_pylist()
+    if not all(text is None or isinstance(text, str) for text in texts):
+        raise RecordError("expected texts", field="expression")
+    return ["" if text is None else text for text in texts]

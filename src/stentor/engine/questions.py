@@ -1,0 +1,226 @@
+"""What an engine answers without changing: the best of an event, why, who is redundant, how far."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from stentor._jit import announce_compilation
+from stentor.encoding.columns import EventColumns, Int64
+from stentor.encoding.event import EventBuffer
+from stentor.encoding.events import TimedEvent, encode_events
+from stentor.engine import cold
+from stentor.engine.batch import listed
+from stentor.engine.clock import Clock
+from stentor.engine.explanation import Explanation, explain
+from stentor.engine.ids import NO_ROW
+from stentor.engine.report import html_table
+from stentor.engine.safe_region import SafeRegion, safe_regions, shrunk
+from stentor.engine.state import State
+from stentor.engine.top_k import best_by_id, read_count
+from stentor.engine.why_not import Rejection, RejectionCount, rejection_counts, rejections
+from stentor.errors import RecordError, SettingsError, UnknownIdError
+from stentor.language.limits import ANY_SIZE
+from stentor.language.parser import parse
+from stentor.model import Event, Schema, Scoring, Subscription
+from stentor.model.values.string import read_id
+from stentor.model.values.time import NEVER
+from stentor.wire.record import EventReader
+from stentor.wire.records import subscription_to_dict
+
+if TYPE_CHECKING:
+    from stentor.engine.redundant import Redundant
+
+
+class Questions(ABC):
+    """The methods of `Engine` that leave its subscriptions and live events as they are."""
+
+    schema: Schema
+    _lock: Any
+    _clock: Clock
+    _kernels: str
+    _reader: EventReader
+
+    @property
+    @abstractmethod
+    def _state(self) -> State:
+        """The state; where a change was cut off, as it was before it."""
+
+    @abstractmethod
+    def _one(self) -> AbstractContextManager[EventBuffer]:
+        """Memory for one event."""
+
+    def top(
+        self,
+        event: Mapping[str, Any] | Event,
+        k: int = 10,
+        *,
+        scoring: Scoring | str = Scoring.SUM,
+    ) -> list[tuple[str, float]]:
+        """The k subscriptions for which *event* scores best, best first, equal ones by id.
+
+        *scoring* puts together what the attributes contribute: "sum", or "max", the largest alone.
+        """
+        k, how = read_count("k", k), Scoring.named(scoring)
+        with self._lock, self._one() as one:
+            state = self._state
+            self._reader.read_question(event, one)
+            rows, scores = state.index.top_one(one.encode(self._time(), state.seq + 1), k, how)
+            return best_by_id(state.subscribers.ids.of(rows.tolist()), scores.tolist(), k)
+
+    def explain(self, id: str, event: Mapping[str, Any] | Event) -> Explanation:
+        """Why the subscription *id* wants *event*, or why not: predicate by predicate."""
+        id, question = read_id(id), self._reader.question(event)
+        with self._lock:
+            row = self._row(id)
+            text, here = self._state.texts[row], self._state.index.position(row)
+        tree = parse(text, schema=self.schema, limits=ANY_SIZE)
+        return explain(id, tree, question, self.schema, here)
+
+    def why_not(
+        self, event: Mapping[str, Any] | Event, ids: Iterable[str]
+    ) -> list[Rejection | None]:
+        """Which predicate of each of *ids* rejects *event*; None for those who want it.
+
+        Cost: that of verifying them, about a microsecond each; `explain` says more of one.
+        """
+        known = [read_id(id) for id in listed(ids, "ids are a list of strings")]
+        with self._lock, self._one() as one:
+            rows = np.array([self._row(id) for id in known], np.int64)
+            return rejections(self._state, self.schema, self._question(event, one), known, rows)
+
+    def why_not_counts(self, event: Mapping[str, Any] | Event) -> list[RejectionCount]:
+        """How many of all subscriptions reject *event* on which attribute and why, most first.
+
+        Cost: that of verifying every subscription.
+        """
+        with self._lock, self._one() as one:
+            question = self._question(event, one)
+            return rejection_counts(self._state, self.schema, question, self._current_rows())
+
+    def redundant(self) -> list[Redundant]:
+        """The subscriptions that another one covers, each with one that covers it, by id.
+
+        Whatever matches the first of such a pair matches the second, until the first ends and
+        wherever subscribers move. Of equal ones the one that ends last stays, then the older.
+        """
+        from stentor.engine.redundant import redundant  # brings kernels that nothing else needs
+
+        with self._lock:
+            rows = self._current_rows()
+            with cold.kernels(cold.COVERING, is_small=len(rows) ** 2 <= cold.MANY_PAIRS):
+                return redundant(self._state, self.schema, rows)
+
+    def safe_region(self, id: str) -> SafeRegion:
+        """How far the subscriber *id* may go before its answer can change but by expiry.
+
+        The engine remembers it: until the subscriber moves, subscribes anew or goes, publishing
+        says when a new event has made it smaller. It is not saved.
+        """
+        return self.safe_regions([id])[0]
+
+    def safe_regions(self, ids: Iterable[str]) -> list[SafeRegion]:
+        """`safe_region` of each of *ids*, at once."""
+        known = [read_id(id) for id in listed(ids, "ids are texts in a list")]
+        announce_compilation(self._kernels)
+        with self._lock:
+            rows = np.array([self._row(id) for id in known], np.int64)
+            return safe_regions(self._state, known, rows, self._time(), self.schema.plane)
+
+    def shrunk_by(
+        self, event: Mapping[str, Any] | Event, regions: Iterable[SafeRegion]
+    ) -> list[SafeRegion]:
+        """Those of *regions* that a new live *event* shrinks, as they are then: whom to notify.
+
+        Left out are regions of subscribers that have gone or moved since.
+
+        Cost: O(regions), 2 to 3 µs each; `publish` finds those that the engine keeps much faster.
+        """
+        arrival = TimedEvent(self._reader.question(event))
+        known = [*listed(regions, "regions are what `safe_region` gave")]
+        if not all(isinstance(region, SafeRegion) for region in known):
+            raise SettingsError("regions are what `safe_region` gave, in a list")
+        with self._lock:
+            encoded = encode_events([arrival], self.schema)
+            return shrunk(self._state, encoded, known, self._time())
+
+    def get(self, id: str) -> dict[str, Any]:
+        """The subscription *id* in its JSON form: id, expression, at, until."""
+        id = read_id(id)
+        with self._lock:
+            row = self._row(id)
+            text, at = self._state.texts[row], self._state.index.position(row)
+            until = self._until(row)
+        tree = parse(text, schema=self.schema, limits=ANY_SIZE)
+        return subscription_to_dict(Subscription(id, tree, at, None if until == NEVER else until))
+
+    def __contains__(self, id: object) -> bool:
+        try:
+            known = read_id(id)
+        except RecordError:
+            return False
+        with self._lock:
+            row = self._state.subscribers.row(known)
+            return row != NO_ROW and self._until(row) > self._time()
+
+    def __bool__(self) -> bool:
+        return True  # an engine without subscriptions is still an engine
+
+    def __len__(self) -> int:
+        """How many subscriptions there are that are not over."""
+        with self._lock:
+            return len(self._current_rows())
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids of all subscriptions that are not over, sorted."""
+        with self._lock:
+            ids: list[str] = self._state.subscribers.ids.take(self._current_rows()).to_pylist()
+        return iter(sorted(ids))
+
+    def stats(self) -> dict[str, Any]:
+        """Counts and sizes: what is in which structure, in how many bytes."""
+        with self._lock:
+            return {
+                **self._state.index.stats(),
+                "attributes": len(self.schema),
+                "records": self._state.seq,
+            }
+
+    def __repr__(self) -> str:
+        with self._lock:
+            index = self._state.index
+            live = index.live.current_count
+            return f"<Engine: {len(self):,} subscriptions, {live:,} live events, {index.name}>"
+
+    def _repr_html_(self) -> str:
+        shown = {name: str(value) for name, value in self.stats().items()}
+        return html_table("Engine", pa.Table.from_pylist([shown]))
+
+    def _question(self, event: Mapping[str, Any] | Event, one: EventBuffer) -> EventColumns:
+        """The columns of an event that is only asked about, as if it came now."""
+        self._reader.read_question(event, one)
+        return one.encode(self._time(), self._state.seq + 1).copy()
+
+    def _time(self) -> int:
+        """The logical time at which a question is answered."""
+        now = self._clock.now()
+        return self._state.time if now is None else max(self._state.time, now)
+
+    def _current_rows(self) -> Int64:
+        index = self._state.index
+        rows = index.current_rows()
+        return rows[index.until(rows) > self._time()]
+
+    def _until(self, row: int) -> int:
+        return int(self._state.index.until(np.array([row], np.int64))[0])
+
+    def _row(self, id: str) -> int:
+        row = self._state.subscribers.row(id)
+        if row == NO_ROW or id not in self:
+            raise UnknownIdError(f"no subscription has the id {id!r}", id=id)
+        return row

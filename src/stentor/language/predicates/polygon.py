@@ -1,0 +1,121 @@
+"""ST_GeomFromText: points in a polygon, given as well-known text: `POLYGON((x y, …), (hole…))`."""
+
+from __future__ import annotations
+
+import re
+
+from stentor.errors import ExpressionError, LimitError
+from stentor.language.cursor import Cursor
+from stentor.language.literals import quote, write_number
+from stentor.language.predicates.calls import checked_point, is_plane, take
+from stentor.model.region import Polygon, Ring
+from stentor.model.values import Point
+
+# Nothing that was read is given back (`+` behind a quantifier): a text is read in linear time.
+_NUMBER = r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
+_POINT = re.compile(rf"\s*+({_NUMBER})\s++({_NUMBER})\s*+", re.ASCII)
+_OPENING = re.compile(r"\s*+POLYGON\s*+\(", re.ASCII | re.IGNORECASE)
+_SPACES = " \t\n\r\f\v"
+_RING = re.compile(r"\s*+\(([^()]*+)\)\s*+(,|\Z)", re.ASCII)
+
+
+def read(cursor: Cursor, at: int) -> Polygon:
+    """`ST_GeomFromText('POLYGON((x y, …))')`, from behind its parenthesis on."""
+    text = cursor.string("well-known text")
+    try:
+        polygon = read_polygon(text, is_plane(cursor), cursor.limits.polygon_points)
+    except ExpressionError as error:
+        raise cursor.with_position(error, at + 2) from None
+    take(cursor, ")", "st_geomfromtext")
+    return polygon
+
+
+def to_text(region: Polygon, name: str) -> str:
+    """The text, of the attribute written as *name*."""
+    return f"ST_Within({name}, ST_GeomFromText({quote(write_polygon(region))}))"
+
+
+def read_polygon(text: str, plane: bool, limit: int) -> Polygon:
+    """The checked polygon that *text* describes, of at most *limit* points.
+
+    >>> read_polygon("POLYGON((0 0, 4 0, 4 3, 0 0))", plane=True, limit=100).rings[0][1]
+    Point(x=4.0, y=0.0)
+    """
+    opening = _OPENING.match(text)
+    inner = text.rstrip(_SPACES)
+    if opening is None or not inner.endswith(")", opening.end()):
+        raise ExpressionError(
+            "expected a polygon as well-known text",
+            hint="write POLYGON((0 0, 4 0, 4 3, 0 0)); holes follow as further rings",
+        )
+    body = inner[opening.end() : -1]
+    points = body.count(",") + 1
+    if points > limit:
+        raise LimitError(f"the polygon has {points:,} points; the limit is {limit:,}")
+    return checked_polygon(_rings(body), plane, limit)
+
+
+def _rings(body: str) -> list[list[tuple[float, float]]]:
+    rings = []
+    start, more = 0, True
+    while more:
+        ring = _RING.match(body, start)
+        if ring is None:
+            raise ExpressionError(
+                "the polygon's rings are not well formed",
+                hint="each ring stands in its own parentheses: POLYGON((…), (…))",
+            )
+        rings.append([_pair(pair) for pair in ring[1].split(",")])
+        start, more = ring.end(), ring[2] == ","
+    return rings
+
+
+def _pair(text: str) -> tuple[float, float]:
+    point = _POINT.fullmatch(text)
+    if point is None:
+        shown = text.strip()
+        raise ExpressionError(
+            f"{shown[:60]!r} is not a point of a polygon: expected two numbers, x and y"
+        )
+    return float(point[1]) + 0.0, float(point[2]) + 0.0  # turns -0.0 into 0.0
+
+
+def write_polygon(polygon: Polygon) -> str:
+    """The well-known text that `read_polygon` reads as *polygon*."""
+    rings = (
+        ", ".join(f"{write_number(x)} {write_number(y)}" for x, y in ring) for ring in polygon.rings
+    )
+    return f"POLYGON({', '.join(f'({ring})' for ring in rings)})"
+
+
+def checked_polygon(rings: list[list[tuple[float, float]]], plane: bool, limit: int) -> Polygon:
+    """The polygon of an outer ring and its holes, each closed and of four points or more."""
+    if not rings:
+        raise ExpressionError("a polygon needs an outer ring")
+    points = sum(map(len, rings))
+    if points > limit:
+        raise LimitError(f"the polygon has {points:,} points; the limit is {limit:,}")
+    return Polygon(tuple(_checked_ring(ring, index, plane) for index, ring in enumerate(rings)))
+
+
+def _checked_ring(ring: list[tuple[float, float]], index: int, plane: bool) -> Ring:
+    name = "the outer ring" if index == 0 else f"hole {index}"
+    if len(ring) < 4:
+        raise ExpressionError(
+            f"{name} has {len(ring)} points; a ring has at least 4, its last repeating its first"
+        )
+    try:
+        checked = tuple([checked_point(x, y, plane) for x, y in ring])
+    except ExpressionError as error:
+        raise ExpressionError(f"{name}: {error.message}") from None
+    if checked[0] != checked[-1]:
+        raise ExpressionError(
+            f"{name} is not closed: it starts at {_coordinates(checked[0])} "
+            f"and ends at {_coordinates(checked[-1])}",
+            hint="repeat the first point at the end",
+        )
+    return checked
+
+
+def _coordinates(point: Point) -> str:
+    return f"{point.x} {point.y}"

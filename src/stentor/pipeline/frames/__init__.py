@@ -1,1 +1,0 @@
-"""Any DataFrame → canonical records, in native columns."""

@@ -1,0 +1,306 @@
+"""The second step of a micro-batch, on the driver: position and time of every record.
+
+Changes and events of all parts become one order: the user's, where there is one (changes first
+among equals, then as they arrived), else changes first. Logical time is the largest so far. What
+cannot be admitted is marked: too late in the order, over already, or the id of a live event.
+
+What a producer sends at least once is taken in once: a record is a repeat where one of the same
+position in the order, operation, id and content (its time aside) is among the last `REMEMBERED`
+that were taken in. Their 64-bit hashes are in a file that the manifest names.
+
+Cost: a sort of the records' positions where the user names an order; otherwise linear, in arrays.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stentor._files import explain_os_errors, sync
+from stentor.encoding.columns import Float64, Int64, UInt8, UInt64
+from stentor.index.storage.array_file import read_array_file, write_array_file
+from stentor.model.values.time import LATEST, NEVER, format_timestamp
+from stentor.pipeline.stream.parts import (
+    ChangePart,
+    EventPart,
+    open_changes,
+    open_events,
+    open_rows,
+)
+from stentor.pipeline.stream.read_records import ReadPart
+from stentor.pipeline.stream.segments import LiveIdIndex
+from stentor.wire.cells.layout import Booleans
+
+RECENT: Final = "recent"
+#: So many records are remembered.
+REMEMBERED: Final = 1 << 16
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
+ORDER = "order"
+# Why a record is not admitted.
+ADMITTED, LATE, OVER, DUPLICATE, AHEAD, REPEAT = 0, 1, 2, 3, 4, 5
+_RECORDS = ("changes", "events")
+
+
+class OrderedRecords(NamedTuple):
+    """Records, part by part: position, time, whether it is admitted."""
+
+    seq: Int64
+    time: Int64
+    refused: UInt8
+
+    def part(self, start: int, stop: int) -> OrderedRecords:
+        """The records from *start* to *stop*."""
+        return OrderedRecords(self.seq[start:stop], self.time[start:stop], self.refused[start:stop])
+
+    def take(self, rows: Int64) -> OrderedRecords:
+        """The records *rows*, in that order."""
+        return OrderedRecords(self.seq[rows], self.time[rows], self.refused[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The order of one micro-batch."""
+
+    changes: OrderedRecords
+    events: OrderedRecords
+    seq: int  # of the last record
+    time: int  # after it
+    order: int | None  # the largest of the user's positions so far
+    taken: UInt64 | None = None  # hashes of the records that were taken in, where there is an order
+
+
+def write_order(work: Path, order: Order) -> None:
+    """Leave *order* for the later steps of the micro-batch."""
+    arrays = {
+        f"{records}.{field}": array
+        for records in _RECORDS
+        for field, array in getattr(order, records)._asdict().items()
+    }
+    with explain_os_errors(work):
+        write_array_file(work / ORDER, arrays, kind=ORDER, durable=False)
+
+
+def open_order(work: Path, records: str) -> OrderedRecords:
+    """The order of the *records*, "changes" or "events", part by part."""
+    arrays, _ = read_array_file(work / ORDER, kind=ORDER)
+    return OrderedRecords(*(arrays[f"{records}.{field}"] for field in OrderedRecords._fields))
+
+
+class OrderPosition(NamedTuple):
+    """How far the order has come."""
+
+    seq: int
+    time: int
+    order: int | None
+
+
+def order_records(
+    parts: Sequence[ReadPart],
+    work: Path,
+    position: OrderPosition,
+    *,
+    has_order: bool,
+    live: LiveIdIndex,
+    latest: int = LATEST,
+    recent: UInt64 | None = None,
+) -> Order:
+    """The order of all records in *parts*, which follow *position*; none is later than *latest*.
+
+    *recent* are the hashes of records that were taken in before: one that comes again is a repeat.
+    """
+    changes = [open_changes(work, part.name) for part in parts if not part.is_events]
+    events = [open_events(work, part.name) for part in parts if part.is_events]
+    split = sum(len(part.order) for part in changes)
+    order = _joined([*(part.order for part in changes), *(part.order for part in events)])
+    said = _joined([*(part.time for part in changes), *(part.columns.time for part in events)])
+    until = _joined([part.columns.until for part in events])
+    refused = np.zeros(len(order), np.uint8)
+    if has_order and position.order is not None:
+        refused[order < position.order] = LATE
+    refused[said > latest] = AHEAD
+    hashes = hashes_of(changes, events) if has_order else None
+    if hashes is not None:
+        refused[_is_repeat(hashes, recent)] = REPEAT
+    taken = np.flatnonzero(refused == ADMITTED)
+    if has_order:
+        taken = taken[np.argsort(order[taken], kind="stable")]
+    seq = np.zeros(len(order), np.int64)
+    seq[taken] = np.arange(position.seq + 1, position.seq + 1 + len(taken))
+    time = np.full(len(order), position.time, np.int64)
+    time[taken] = np.maximum.accumulate(np.maximum(said[taken], position.time))
+    every = OrderedRecords(seq, time, refused)
+    ordered = every.part(split, len(seq))
+    ordered.refused[(ordered.refused == ADMITTED) & (until <= ordered.time)] = OVER
+    names = [part.name for part in parts if part.is_events]
+    _refuse_duplicates(events, names, work, ordered, live)
+    return Order(
+        every.part(0, split),
+        ordered,
+        seq=position.seq + len(taken),
+        time=int(time[taken].max(initial=position.time)),
+        order=_largest(order[taken], position.order) if has_order else None,
+        taken=None if hashes is None else hashes[taken],
+    )
+
+
+def _is_repeat(hashes: UInt64, recent: UInt64 | None) -> Booleans:
+    """Which records are among the *recent* ones, or come twice here: the first of those counts."""
+    is_repeat = np.ones(len(hashes), np.bool_)
+    is_repeat[np.unique(hashes, return_index=True)[1]] = False
+    if recent is not None and len(recent):
+        is_repeat |= np.isin(hashes, recent)
+    return is_repeat
+
+
+def refused_rows(refused: UInt8) -> Int64:
+    """The records that are rejected: what was not admitted, but for repeats."""
+    return np.flatnonzero((refused != ADMITTED) & (refused != REPEAT))
+
+
+def refusal_text(refusal: int, id: str, until: int, time: int) -> str:
+    """Why a record was not admitted; of one that is over, as the engine says it."""
+    if refusal == LATE:
+        return (
+            f"order: {id!r} comes too late: records after it are committed already; "
+            "send it again with a higher place, or let sources wait for one another longer"
+        )
+    if refusal == AHEAD:
+        return (
+            f"time: {id!r} is further ahead of the batch's own time than `most_ahead` allows; "
+            "correct the clock of its source, or allow more (a file: `ahead` in [limits])"
+        )
+    if refusal == OVER:
+        return (
+            f"until: the event {id!r} was over at {format_timestamp(until)}, "
+            f"and it is {format_timestamp(time)} now"
+        )
+    return f"id: the event {id!r} is live already; publish a change under another id"
+
+
+def _refuse_duplicates(
+    events: Sequence[EventPart],
+    names: Sequence[str],
+    work: Path,
+    ordered: OrderedRecords,
+    live: LiveIdIndex,
+) -> None:
+    """Mark events whose id a live event has; only ids that meet another one are looked at."""
+    if not events:
+        return
+    hashes = np.concatenate([part.id_hash for part in events])
+    until = _joined([part.columns.until for part in events])
+    suspects = np.flatnonzero(live.may_hold(hashes) | _repeated(hashes, until != NEVER))
+    suspects = suspects[ordered.refused[suspects] == ADMITTED]
+    if not len(suspects):
+        return
+    starts = np.cumsum([0, *(len(part.order) for part in events)])
+    part_of = np.searchsorted(starts, suspects, side="right") - 1
+    ids = {part: open_rows(work, names[part])["id"].combine_chunks() for part in np.unique(part_of)}
+    live_until = live.untils(hashes[suspects])
+    for position in suspects[np.argsort(ordered.seq[suspects])].tolist():
+        part = int(np.searchsorted(starts, position, side="right") - 1)
+        id = ids[part][position - int(starts[part])].as_py()
+        now = int(ordered.time[position])
+        if live_until.get(id, now) > now:
+            ordered.refused[position] = DUPLICATE
+        elif until[position] != NEVER:
+            live_until[id] = int(until[position])
+
+
+def _repeated(hashes: UInt64, is_kept: Booleans) -> Booleans:
+    """Which of *hashes* occur several times and at least once among those kept."""
+    kept = np.unique(hashes[is_kept])
+    if not len(kept):
+        return np.zeros(len(hashes), np.bool_)
+    among = np.isin(hashes, kept)
+    values, counts = np.unique(hashes[among], return_counts=True)
+    return np.isin(hashes, values[counts > 1])
+
+
+def _joined(arrays: Sequence[Int64]) -> Int64:
+    return np.concatenate([np.zeros(0, np.int64), *arrays])
+
+
+def _largest(values: Int64, before: int | None) -> int | None:
+    if not len(values):
+        return before
+    largest = int(values.max())
+    return largest if before is None else max(largest, before)
+
+
+def read_recent(path: Path, name: str) -> UInt64:
+    """The hashes under *name*; none where it is empty."""
+    if not name:
+        return np.zeros(0, np.uint64)
+    arrays, _ = read_array_file(path / RECENT / name, kind=RECENT)
+    found: UInt64 = arrays["hash"]
+    return found
+
+
+def write_recent(path: Path, before: UInt64, new: UInt64) -> str:
+    """Remember *new* after *before*; the name for the manifest."""
+    name = secrets.token_hex(8)
+    kept = np.concatenate([before, new])[-REMEMBERED:]
+    with explain_os_errors(path / RECENT / name):
+        (path / RECENT).mkdir(exist_ok=True)
+        write_array_file(path / RECENT / name, {"hash": kept}, kind=RECENT)
+        sync(path / RECENT)
+    return name
+
+
+def hashes_of(changes: Sequence[ChangePart], events: Sequence[EventPart]) -> UInt64:
+    """A hash of each record, position and content: those of *changes*, then those of *events*."""
+    found = [*map(_of_changes, changes), *map(_of_events, events)]
+    return np.concatenate([np.zeros(0, np.uint64), *found])
+
+
+def _of_changes(part: ChangePart) -> UInt64:
+    x, y = np.ascontiguousarray(part.position.T)
+    texts = part.texts.hashes()
+    return _mixed(
+        part.operation, part.order, part.until, part.ids.hashes(), _bits(x), _bits(y), texts
+    )
+
+
+def _of_events(part: EventPart) -> UInt64:
+    columns = part.columns
+    has_string = columns.string >= 0
+    strings = np.zeros(len(columns.string), np.uint64)
+    strings[has_string] = columns.string_hash[columns.string[has_string]]
+    values = _mixed(columns.attribute, _bits(columns.low), _bits(columns.high), strings)
+    weights = _mixed(columns.weight_attribute, _bits(columns.weight))
+    return _mixed(
+        np.full(len(part.order), 255, np.uint8),  # no operation of a change
+        part.order,
+        columns.until,
+        part.id_hash,
+        _sums(values, columns.value_start),
+        _sums(weights, columns.weight_start),
+    )
+
+
+def _sums(of: UInt64, start: Int64) -> UInt64:
+    """The sum over each event's children; what is beyond 64 bits does not matter."""
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(of, dtype=np.uint64)])
+    sums: UInt64 = total[start[1:]] - total[start[:-1]]
+    return sums
+
+
+def _mixed(*columns: npt.NDArray[np.integer[Any]]) -> UInt64:
+    """One hash of several columns, row by row."""
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        mixed = (mixed ^ column.astype(np.uint64)) * _ODD
+        mixed ^= mixed >> np.uint64(29)
+    return mixed
+
+
+def _bits(numbers: Float64) -> UInt64:
+    bits: UInt64 = np.ascontiguousarray(numbers, np.float64).view(np.uint64)
+    return bits
