@@ -69,9 +69,12 @@ def command(
     show(screen, story)
     draw(screen, story, picture)
     if not embedded:
-        from stentor.demo.folder import CONFIG, PIPELINE
+        from stentor.demo.folder import CONFIG, PAGE, PIPELINE
+        from stentor.demo.page import write_page
 
         pipeline = (folder / PIPELINE).resolve()
+        write_page(pipeline, folder / PAGE)
+        screen.print(f"The same afternoon as a page that moves: {folder / PAGE}")
         screen.print("\n" + ASK.format(folder=folder, pipeline=pipeline))
         screen.print("\n" + NEXT.format(config=folder / CONFIG))
     screen.print(f"\nAll of it took {perf_counter() - start:.0f} s")

@@ -207,7 +207,8 @@ function drawMarks(context, view, scene, marks, colours, wall) {
   const subscription = scene.subscriptions.get(marks.subscription);
   const anchor = subscription && scene.anchorOf(subscription, wall);
   if (anchor) drawHalo(context, ...view.pixel(anchor), 9, colours.chosen);
-  for (const region of marks.draft ?? []) drawRegion(context, view, region, marks.at, colours.chosen, 1, true);
+  const drawn = marks.drawn ? [marks.drawn] : [];
+  for (const region of [...(marks.draft ?? []), ...drawn]) drawRegion(context, view, region, marks.at, colours.chosen, 1, true);
   for (const point of marks.points ?? []) {
     const [x, y] = view.pixel(point);
     context.fillStyle = colours.chosen;

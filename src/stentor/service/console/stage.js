@@ -60,6 +60,13 @@ export class Stage {
     this.view.fit(locations, this.inset);
   }
 
+  /** Whether a location is on the map and not below what covers it. */
+  isInSight(location) {
+    const { left = 0, right = 0, top = 0, bottom = 0 } = this.inset;
+    const [x, y] = this.view.pixel(location);
+    return x >= left && y >= top && x <= this.view.width - right && y <= this.view.height - bottom;
+  }
+
   setGround(ground, places = []) {
     this.ground = ground;
     this.places = places;
@@ -100,7 +107,7 @@ export class Stage {
     const compare = (location, found) => {
       const [x, y] = this.view.pixel(location);
       const distance = Math.hypot(x - px, y - py);
-      if (distance < nearest.distance) Object.assign(nearest, { distance, found });
+      if (distance <= nearest.distance) Object.assign(nearest, { distance, found });
     };
     for (const { id, location } of this.scene.events.values()) if (location) compare(location, { kind: "event", id });
     for (const subscription of this.scene.subscriptions.values()) {
