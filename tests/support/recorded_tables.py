@@ -5,17 +5,18 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from stentor.demo.afternoon import KINDS
 from stentor.engine import Engine
 from stentor.errors import StentorError
 from stentor.model.values.time import parse_timestamp
 from stentor.pipeline.tables.files import TIME, table_folder, table_schemas
 
+_KINDS = {"string": pa.string(), "number": pa.float64(), "boolean": pa.bool_()}
+_RANGE = pa.struct([("low", pa.float64()), ("high", pa.float64())])
+_POINT = pa.struct([("x", pa.float64()), ("y", pa.float64())])
 ATTRIBUTES = pa.struct(
-    [
-        ("text", pa.string()),
-        ("price", pa.struct([("low", pa.float64()), ("high", pa.float64())])),
-        ("loc", pa.struct([("x", pa.float64()), ("y", pa.float64())])),
-    ]
+    [(name, _KINDS.get(kind)) for name, kind in KINDS.items() if name not in ("price", "loc")]
+    + [("price", _RANGE), ("loc", _POINT)]
 )
 
 
@@ -75,8 +76,9 @@ def _event(record):
     if price is not None and not isinstance(price, dict):
         price = {"low": price, "high": price}
     x, y = record["loc"]
+    attributes = {name: record[name] for name in KINDS if name in record}
     return {
         "id": record["id"],
-        "attributes": {"text": record["text"], "price": price, "loc": {"x": x, "y": y}},
+        "attributes": attributes | {"price": price, "loc": {"x": x, "y": y}},
         "until": _micros(record["until"]),
     }

@@ -26,8 +26,8 @@ def self_contained(page: str, data: dict[str, Any], *, title: str) -> str:
     """The HTML file *page* with its style, its modules and *data* (by id, as JSON) inside."""
     text = (FILES / page).read_text("utf-8")
     style = (FILES / "console.css").read_text("utf-8")
-    entry = re.search(r'<script type="module" src="console/(\w+)\.js"></script>\n', text)
-    link = re.search(r'<link rel="stylesheet" href="console/console.css">\n', text)
+    entry = re.search(r'<script type="module" src="(\w+)\.js"></script>\n', text)
+    link = re.search(r'<link rel="stylesheet" href="console.css">\n', text)
     assert entry is not None
     assert link is not None
     script = bundle(entry[1])

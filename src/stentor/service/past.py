@@ -43,13 +43,13 @@ def past_app(folder: Path, *, most: int = MOST_ROWS) -> Starlette:
             return _refusal(400, "after is three numbers of batches, as cursor_text gave them")
         part = read_recording(path, after, most=most)
         cursor = ",".join(str(part["cursor"][name]) for name in RECORDED)
-        title = f"The stream in {folder}"
+        title = f"The stream in {folder.resolve().name}"
         return JSONResponse({**part, "cursor_text": cursor, "title": title}, headers=_HEADERS)
 
     return Starlette(
         routes=[
             Route("/", lambda _: _file("past.html")),
-            Route("/console/{name}", lambda request: _file(request.path_params["name"])),
+            Route("/{name}", lambda request: _file(request.path_params["name"])),
             Route("/v1/recording", recording),
             Route("/v1/explain", _explain, methods=["POST"]),
         ],

@@ -43,7 +43,7 @@ class App {
   }
 
   async start() {
-    const outlines = await (await fetch("console/outlines.geojson")).json();
+    const outlines = await (await fetch("outlines.geojson")).json();
     this.stage.setGround(groundOf(outlines));
   }
 

@@ -1,7 +1,7 @@
 // A client of `stentor serve` for browsers: one WebSocket that comes back, goes on where it stopped,
 // acknowledges what was handled and sends in batches. Nothing else of the console is needed:
 //
-//   import { Client } from "https://…/console/client.js";
+//   import { Client } from "https://…/client.js";
 //   const client = new Client({ client: "phone-1" });
 //   client.on("delivery", async ({ seq, event, change }) => show(event));   // acknowledged when done
 //   client.connect();

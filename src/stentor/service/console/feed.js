@@ -21,6 +21,7 @@ export class Feed {
     this.skipped = 0;
     this.isShared = false; // whether somebody else has the console's deliveries
     this._flashed = new Map();
+    this._newest = 0;
     client.on("hello", () => this.load());
     client.on("events", ({ events, skipped = 0 }) => this._events(events, skipped));
     client.on("subscriptions", ({ changed, removed }) => this._subscriptions(changed, removed));
@@ -42,15 +43,16 @@ export class Feed {
     } while (after !== null && known.size < MOST_SUBSCRIPTIONS);
     for (const id of this.scene.subscriptions.keys()) if (!known.has(id)) this.scene.unsubscribe(id);
     const { events } = await this.client.get("v1/events/recent?limit=200");
-    const newest = this._newest ?? 0;
-    for (const seen of events) if (seen.number > newest) this._see(seen, null);
+    // A server that was started again counts anew.
+    if ((events.at(-1)?.number ?? 0) < this._newest) this._newest = 0;
+    for (const seen of events) if (seen.number > this._newest) this._see(seen, null);
     this.version += 1;
     this.loaded?.();
   }
 
   _events(events, skipped) {
     this.skipped += skipped;
-    for (const seen of events) if (seen.number > (this._newest ?? 0)) this._see(seen, performance.now());
+    for (const seen of events) if (seen.number > this._newest) this._see(seen, performance.now());
     this.version += 1;
   }
 

@@ -34,13 +34,14 @@ function subscribersInSight(view, scene, wall) {
 function drawRegions(context, view, scene, dots, marks, colours, wall) {
   const told = new Set(scene.flashes.map((flash) => flash.subscription));
   const flashing = told.size <= MOST_FLASHING ? told : new Set();
+  const crowd = Math.min(1, 24 / Math.max(1, scene.subscriptions.size)); // many lie over one another
   const drawAll = scene.subscriptions.size <= MOST_REGIONS;
   for (const { subscription } of dots) {
     const isMarked = subscription.id === marks.subscription || subscription.id === marks.hovered;
     if (!drawAll && !isMarked && !marks.told?.has(subscription.id) && !flashing.has(subscription.id)) continue;
     const at = scene.positionOf(subscription, wall);
     const isFew = drawAll || isMarked;
-    const strength = isMarked ? 1 : told.has(subscription.id) ? 0.75 : 0.4;
+    const strength = isMarked ? 1 : told.has(subscription.id) ? 0.75 : 0.4 * crowd;
     for (const region of subscription.regions) {
       drawRegion(context, view, region, at, colours.subscription, isFew ? strength : 0.2, isMarked, isFew);
     }

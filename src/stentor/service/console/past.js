@@ -7,7 +7,6 @@ import { Recording } from "./recording.js";
 import { Stage } from "./stage.js";
 
 const SECONDS = 120; // in which the whole past is played
-const BARS = 160;
 const MOST_LISTED = 60;
 const PLAY = "M4 2v14l12-7z";
 const PAUSE = "M4 2h4v14H4zM11 2h4v14h-4z";
@@ -81,9 +80,11 @@ class Player {
 
   /** Bars as wide as the page; made again when there are more rows. */
   get histogram() {
-    if (this._counted !== this.recording.rows.length) {
-      this._counted = this.recording.rows.length;
-      this._histogram = this.recording.histogram(BARS);
+    const bars = Math.max(30, Math.round(find("#histogram").clientWidth / 7));
+    const made = `${this.recording.rows.length} ${bars}`;
+    if (this._made !== made) {
+      this._made = made;
+      this._histogram = this.recording.histogram(bars);
     }
     return this._histogram;
   }
@@ -220,7 +221,7 @@ async function main() {
   stage.inset = innerWidth > 760 ? { left: 60, right: 60, top: 60, bottom: 130 } : { left: 20, right: 20, top: 170, bottom: 120 };
   stage.canvas.setAttribute("role", "application");
   stage.canvas.setAttribute("aria-label", "Map: arrows move it, plus and minus zoom, Enter chooses what is in the middle");
-  const [outlines, part] = await Promise.all([loaded("outlines", "console/outlines.geojson"), loaded("recording", "v1/recording")]);
+  const [outlines, part] = await Promise.all([loaded("outlines", "outlines.geojson"), loaded("recording", "v1/recording")]);
   recording.add(part);
   stage.setGround(groundOf(outlines), part.places ?? []);
   if (part.title) find("#title").textContent = document.title = part.title;
