@@ -24,7 +24,6 @@ from stentor.engine.ids import HashOrder, IdTable, StringArrays, StringStore
 from stentor.engine.state import State
 from stentor.engine.texts import ExpressionTexts
 from stentor.errors import FolderError, SettingsError
-from stentor.index.addresses import local_folder
 from stentor.index.catalog import structure_class, structure_of
 from stentor.index.contract import NOTHING_LEARNED, Learned
 from stentor.index.layered import layered
@@ -38,7 +37,7 @@ from stentor.index.storage.arrays import (
     with_prefix,
     write_arrays,
 )
-from stentor.index.storage.folders import current
+from stentor.index.storage.folders import current, local_folder
 from stentor.index.structure import Structure
 from stentor.model import Schema
 from stentor.model.values.string import describe
