@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from stentor.cli import bench, check, cover, covers, explain, match, stream, warm
+from stentor.cli import bench, check, cover, covers, explain, match, serve, stream, warm
 from stentor.cli.inputs import Commands, run_to_exit
 from stentor.demo import command as demo
 
@@ -26,6 +26,8 @@ app = typer.Typer(
 
 app.command("match")(match.command)
 app.command("stream")(stream.command)
+app.command("serve")(serve.command)
+app.command("key")(serve.key)
 app.command("explain")(explain.command)
 app.command("covers")(covers.command)
 app.command("cover")(cover.command)
