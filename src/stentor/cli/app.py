@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from stentor.cli import bench, check, console, convert, cover, covers, explain, match, stream, warm
+from stentor.cli import (
+    bench,
+    check,
+    console,
+    convert,
+    cover,
+    covers,
+    explain,
+    match,
+    serve,
+    stream,
+    warm,
+)
 from stentor.cli.inputs import Commands, run_to_exit
 from stentor.demo import command as demo
 
@@ -26,6 +38,8 @@ app = typer.Typer(
 
 app.command("match")(match.command)
 app.command("stream")(stream.command)
+app.command("serve")(serve.command)
+app.command("key")(serve.key)
 app.command("explain")(explain.command)
 app.command("covers")(covers.command)
 app.command("cover")(cover.command)
