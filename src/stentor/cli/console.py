@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stentor.cli.screen import need_spark, print_line
-from stentor.errors import SettingsError
+from stentor.cli.serve import need_service
 
 
 def command(
@@ -25,18 +25,12 @@ def command(
     Nothing is changed, and Spark is not started. Only this machine can open the page.
     """
     need_spark()
-    try:
-        import uvicorn
+    need_service()
+    from stentor.service.past import serve_past
 
-        from stentor.service.past import past_app
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            f"stentor console needs {error.name}: pip install 'stentor[service]'"
-        ) from None
-    app = past_app(folder, most=rows)
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", lifespan="off")
+    serve_past(
+        folder,
+        port,
+        lambda address: print_line(f"{folder} is on {address} (Ctrl-C ends it)"),
+        most=rows,
     )
-    listener = server.config.bind_socket()
-    print_line(f"{folder} is on http://127.0.0.1:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
-    server.run(sockets=[listener])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -56,6 +58,17 @@ def past_app(folder: Path, *, most: int = MOST_ROWS) -> Starlette:
         # A page elsewhere may not reach this one by a name that it points to this machine.
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
     )
+
+
+def serve_past(
+    folder: Path, port: int, on_ready: Callable[[str], None], *, most: int = MOST_ROWS
+) -> None:
+    """Serve `past_app` on the loopback until it is interrupted; *on_ready* hears the address."""
+    app = past_app(folder, most=most)
+    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", lifespan="off")
+    listener = config.bind_socket()
+    on_ready(f"http://127.0.0.1:{listener.getsockname()[1]}/")
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 def pipeline_folder(folder: Path) -> Path:

@@ -65,6 +65,7 @@ def open_page(chromium):
         page.set_default_timeout(20_000)
         page.on("pageerror", lambda error: faults.append(f"error: {error}"))
         page.on("console", lambda said: said.type == "error" and faults.append(said.text))
+        page.refused = faults
         page.on("request", lambda asked: _is_far(asked.url) and faults.append(asked.url))
         page.goto(address)
         return page

@@ -103,7 +103,7 @@ function drawEvents(context, view, scene, marks, colours, wall) {
     if (x < -30 || y < -30 || x > view.width + 30 || y > view.height + 30) continue;
     const strength = scene.strengthOf(event, wall);
     const isPreviewed = marks.preview?.has(event.id);
-    const radius = (isCrowd ? 3 : 4.2) + Math.min(3.5, Math.log2(1 + event.told) * 0.6);
+    const radius = (isCrowd ? 3 : 5.5) + Math.min(3.5, Math.log2(1 + event.told) * 0.6);
     context.globalAlpha = 0.3 + 0.7 * strength;
     context.beginPath();
     traceDiamond(context, x, y, radius);
