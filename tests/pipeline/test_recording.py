@@ -12,9 +12,7 @@ from stentor.errors import FolderError
 from stentor.pipeline.tables.recording import START, read_recording
 from tests.support.recorded_tables import table_rows, write_tables
 
-RECORDS = list(
-    Afternoon(people=40, shops=8, events=60, moves=120, leaving=0.2, seed=5).records()
-)
+RECORDS = list(Afternoon(people=40, shops=8, events=60, moves=120, leaving=0.2, seed=5).records())
 KINDS = ("subscribe", "move", "unsubscribe", "event", "matched", "added", "removed")
 
 

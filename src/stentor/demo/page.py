@@ -1,12 +1,11 @@
-"""The afternoon as one page that moves: the console's map, and what the tables tell, in one file."""
+"""The afternoon as one page that moves: the console's map and what the tables tell, in a file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
-from stentor.demo.locations import degrees
-from stentor.demo.names import DISTRICTS
+from stentor.demo.names import DISTRICTS, degrees
 from stentor.service.pages import outlines, self_contained
 
 TITLE: Final = "An afternoon in Saltmere"
@@ -15,7 +14,7 @@ ZONE: Final = 120
 
 
 def write_page(pipeline: Path, path: Path) -> None:
-    """Write what the tables of *pipeline* tell into *path*, which needs no network and no server."""
+    """Write what the tables of *pipeline* tell into *path*, a page that needs no server."""
     from stentor.pipeline.tables.recording import read_recording
 
     recording = read_recording(pipeline) | {

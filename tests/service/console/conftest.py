@@ -1,7 +1,8 @@
 """A real Chromium for the console's pages, and servers on the loopback for it to look at.
 
 Debian's chromium, or the one that Playwright finds; `make browser` installs one. Where there is
-none these tests are skipped, loudly; with STENTOR_REQUIRE_BROWSER (CI, where one can be had) they fail.
+none these tests are skipped, loudly; with STENTOR_REQUIRE_BROWSER (CI, where one can be had) they
+fail.
 """
 
 import os
@@ -37,8 +38,9 @@ def missing():
     pytest.skip(MISSING)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
+    """A browser; Playwright's loop runs in this thread meanwhile, so it goes with the module."""
     try:
         from playwright.sync_api import sync_playwright
     except ModuleNotFoundError:

@@ -9,9 +9,11 @@ pytest.importorskip("uvicorn")
 
 from tests.support.servers import Server
 
-QUAY = (11.6, 58.2)
+pytestmark = pytest.mark.xdist_group("browser")  # one browser, one after the other
 LIVE = "() => document.querySelector('#state').dataset.state === 'live'"
-WORDS = "() => stentor.feed.entries.map(({kind, event, subscription}) => [kind, event, subscription])"
+WORDS = (
+    "() => stentor.feed.entries.map(({kind, event, subscription}) => [kind, event, subscription])"
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,22 +48,21 @@ def console(server, open_page):
 
 def pixel(page, east=0, north=0):
     """Where on the page a location so many pixels from the middle of the open map is."""
-    return page.evaluate(
-        "([dx, dy]) => { const { view, inset } = stentor.stage;"
-        " return [(view.width + inset.left - inset.right) / 2 + dx, (view.height + inset.top - inset.bottom) / 2 - dy]; }",
-        [east, north],
-    )  # fmt: skip
+    middle = "() => stentor.stage.view.pixel(stentor.stage.middle())"
+    x, y = page.evaluate(middle)
+    return [x + east, y - north]
 
 
 def location(page, east=0, north=0):
     return page.evaluate("(at) => stentor.stage.view.locationAt(...at)", pixel(page, east, north))
 
 
+FLASHED = """([event, subscription]) => stentor.scene.flashes.some(
+  (flash) => flash.event === event && flash.subscription === subscription)"""
+
+
 def flashed(page, event, subscription):
-    page.wait_for_function(
-        "([event, subscription]) => stentor.scene.flashes.some((flash) => flash.event === event && flash.subscription === subscription)",
-        arg=[event, subscription],
-    )  # fmt: skip
+    page.wait_for_function(FLASHED, arg=[event, subscription])
 
 
 def test_draw_publish_see_the_flash_and_why(console, server, screenshot):
@@ -152,7 +153,9 @@ def test_everything_by_keyboard(console, server, screenshot):
     page.wait_for_function("() => document.querySelector('#expression').value.includes('POLYGON')")
 
 
-def test_a_mistake_is_underlined_and_a_try_shows_what_would_have_matched(console, server, screenshot):
+def test_a_mistake_is_underlined_and_a_try_shows_what_would_have_matched(
+    console, server, screenshot
+):
     page = console(scheme="dark")
     events = [
         {"id": f"try-{n}", "price": 100 * n, "loc": location(page, 30 * n, 0)} for n in range(1, 6)
@@ -212,3 +215,95 @@ def test_health_and_brokers_are_told(console, server, screenshot):
     page.click("#tab-brokers")
     page.wait_for_function("() => document.querySelector('#page-brokers p').textContent !== ''")
     screenshot(page, "console-brokers")
+
+
+def test_a_client_goes_on_where_it_stopped_after_a_kill(console, server, served):
+    page = console()
+    body = {"expression": "lost = 1", "client": "console"}
+    assert server.put("/v1/subscriptions/resumed", json=body).status_code == 201
+    listen = (
+        "() => { window.told = []; stentor.client.on('delivery', ({ seq }) => told.push(seq)); }"
+    )
+    page.evaluate(listen)
+    server.post("/v1/events", json=[{"id": f"before-{n}", "lost": 1} for n in range(3)])
+    page.wait_for_function("() => told.length === 3")
+    page.wait_for_function("() => stentor.health.stats.clients[0].queued === 0")
+    served.kill()
+    page.wait_for_function("() => stentor.client.state === 'lost'")
+    # What is published while it is away waits for it, what it sends itself is sent later.
+    page.evaluate("() => { window.sent = stentor.client.publish({ id: 'while-away', lost: 1 }); }")
+    served.start()
+    with served.http() as again:
+        again.post("/v1/events", json={"id": "after", "lost": 1})
+    page.wait_for_function(LIVE)
+    assert page.evaluate("() => sent.then(({ id }) => id)") == "while-away"
+    page.wait_for_function("() => told.length === 5")
+    told = page.evaluate("told")
+    assert told == list(range(told[0], told[0] + 5))
+    page.refused.clear()  # the browser's log tells of connections that were refused
+
+
+def test_two_windows_share_one_console(console):
+    first = console()
+    second = console()
+    first.wait_for_function("() => stentor.client.deliveries === false")
+    first.wait_for_function(LIVE)
+    assert second.evaluate("stentor.client.deliveries") is True
+
+
+EXPRESSIONS = [
+    "ST_DWithin(loc, ST_Point(151.2, -33.9), 1000) AND price < 3",
+    "ST_DWithin(ST_Point(1.5, 2), loc, 20.5) OR ST_DWithin(loc, here(), 300)",
+    "NOT ST_Within(loc, ST_MakeEnvelope(170, -20, -170, 0))",
+    "text = 'ST_MakeEnvelope(0, 0, 9, 9)' AND ST_Covers(ST_MakeEnvelope(0, 0, 10, 5), loc)",
+    "ST_Contains(ST_GeomFromText('POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (3 3, 6 3, 6 6, 3 3))'), loc)",
+    "weight(st_dwithin(`a place`, here(), 1e3), 2) AND NOT (kind = 'it''s' OR has_any(text, 'x'))",
+    "price < 300",
+]
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_regions_are_read_as_the_server_reads_them(any_page, server, expression):
+    """The editor shows a region before the server is asked; both mean the same."""
+    question = {"expression": expression, "at": [1, 2]}
+    told = server.post("/v1/match", json=question).json()["regions"]
+    read = "async (text) => (await import('/regions.js')).regionsOf(text)"
+    found = any_page.evaluate(read, expression)
+    for one in told:
+        del one["attribute"]
+        if one.get("here"):
+            one["centre"] = None
+    assert sorted(map(str, _plain(found))) == sorted(map(str, _plain(told)))
+
+
+def _plain(regions):
+    """Regions with their fields in one order and their numbers as floats."""
+    return [{name: _float(one[name]) for name in sorted(one)} for one in regions]
+
+
+def _float(value):
+    if isinstance(value, list):
+        return [_float(one) for one in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+@pytest.fixture(scope="module")
+def any_page(served, chromium):
+    page = chromium.new_page()
+    page.goto(served.url)
+    yield page
+    page.close()
+
+
+def test_a_drawn_region_reads_back_as_itself(any_page):
+    script = """async () => {
+      const { predicateOf, regionsOf } = await import('/regions.js');
+      const drawn = [
+        { kind: 'circle', centre: [11.5, 58.25], radius: 420, here: false, negated: false },
+        { kind: 'box', west: 179, south: -2, east: -179, north: 3, negated: false },
+        { kind: 'polygon', rings: [[[0, 0], [2, 0], [2, 2], [0, 0]]], negated: false },
+      ];
+      return [drawn, drawn.flatMap((region) => regionsOf(predicateOf(region, 'a place')))];
+    }"""
+    drawn, read = any_page.evaluate(script)
+    assert _plain(drawn) == _plain(read)

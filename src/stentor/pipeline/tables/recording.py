@@ -7,7 +7,7 @@ A row is `[kind, milliseconds, …]`, in the order in which records happened:
     [2, t, id]                                           it ends
     [3, t, event, longitude, latitude, until, {…}]       an event that stays live for a while
     [4, t, event, [id, …]]                               is matched when published
-    [5, t, id, [event, …]], [6, t, id, [event, …]]       events added to, removed from a subscription
+    [5, t, id, [event, …]], [6, t, id, [event, …]]       events that it gains, that it loses
 
 where ids, events and expressions are positions in lists of their own, and times count from `start`.
 """

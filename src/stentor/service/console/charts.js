@@ -25,7 +25,7 @@ export function drawLines(canvas, lines, most = 120) {
   context.moveTo(0, 13.5);
   context.lineTo(width, 13.5);
   context.stroke();
-  context.fillText(String(top), 6, 11);
+  context.fillText(top.toLocaleString("en").replaceAll(",", "\u202f"), 6, 11);
   lines.forEach((values, number) => {
     const shown = values.slice(-most);
     if (shown.length < 2) return;

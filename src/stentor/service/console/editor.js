@@ -1,6 +1,6 @@
 // A new subscription: typed or drawn, tried against the last minutes, then saved; and a new event.
 
-import { coloured, count, el, find, headline } from "./page.js";
+import { clock, coloured, count, el, find, headline } from "./page.js";
 import { predicateOf, regionsOf } from "./regions.js";
 
 const PAUSE = 350; // milliseconds without typing before it is tried
@@ -145,11 +145,11 @@ export class Editor {
     this._says.textContent = words;
     this._text.setAttribute("aria-invalid", String(kind === "bad"));
     this.app.stage.marks.preview = new Set(events.map(({ event }) => event.id));
-    this._found.replaceChildren(...events.slice(0, 12).map(({ event }) =>
+    this._found.replaceChildren(...events.slice(0, 12).map(({ event, time }) =>
       el("li", {}, el("button", { type: "button", onclick: () => this.app.choose({ kind: "event", id: event.id }) },
         el("span", { class: "mark event", "aria-hidden": "true" }, "◆"),
         el("span", { class: "title" }, headline(event.id, event)),
-        el("span", { class: "when" }, event.id)))));
+        el("span", { class: "when" }, clock(Date.parse(time)))))));
   }
 
   async save() {

@@ -6,8 +6,8 @@ import { count, el, find, short } from "./page.js";
 const CHARTS = {
   events: ["Events a second", ({ rates }) => [rates.events]],
   deliveries: ["Deliveries a second", ({ rates }) => [rates.deliveries]],
-  latency: ["Latency, ms: median, and 99 % (dashed)", ({ latency_ms: latency }) => [latency.p50 ?? 0, latency.p99 ?? 0]],
-  queues: ["Waiting: for clients, and in the inbox (dashed)", (stats) => [waiting(stats), stats.inbox ?? 0]],
+  latency: ["Latency, ms: median, 99 % (dashed)", ({ latency_ms: latency }) => [latency.p50 ?? 0, latency.p99 ?? 0]],
+  queues: ["Waiting: for clients, in the inbox (dashed)", (stats) => [waiting(stats), stats.inbox ?? 0]],
 };
 const KEPT = 120;
 

@@ -216,11 +216,16 @@ export class Stage {
     event.stopPropagation();
   }
 
-  /** Where the cross is: in the middle of what is seen, until it is moved. */
-  crossLocation() {
+  /** The middle of what nothing covers. */
+  middle() {
     const { left = 0, right = 0, top = 0, bottom = 0 } = this.inset;
     const { width, height } = this.view;
-    return this.marks.cross ?? this.view.locationAt((width + left - right) / 2, (height + top - bottom) / 2);
+    return this.view.locationAt((width + left - right) / 2, (height + top - bottom) / 2);
+  }
+
+  /** Where the cross is: in the middle, until it is moved. */
+  crossLocation() {
+    return this.marks.cross ?? this.middle();
   }
 
   showCross() {
