@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from stentor.cli import bench, check, cover, covers, explain, match, serve, stream, warm
+from stentor.cli import (
+    bench,
+    check,
+    cover,
+    covers,
+    explain,
+    match,
+    pub_sub,
+    serve,
+    stream,
+    warm,
+)
 from stentor.cli.inputs import Commands, run_to_exit
 from stentor.demo import command as demo
 
@@ -28,6 +39,8 @@ app.command("match")(match.command)
 app.command("stream")(stream.command)
 app.command("serve")(serve.command)
 app.command("key")(serve.key)
+app.command("pub")(pub_sub.pub)
+app.command("sub")(pub_sub.sub)
 app.command("explain")(explain.command)
 app.command("covers")(covers.command)
 app.command("cover")(cover.command)

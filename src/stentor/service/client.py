@@ -34,7 +34,7 @@ from stentor.model import Changes
 
 #: Records of one frame, seconds between two tries, and deliveries between two acknowledgements.
 FRAME: Final = 500
-_FIRST_WAIT, _LAST_WAIT = 0.1, 5.0
+_FIRST_WAIT, _LAST_WAIT = 0.05, 2.0
 _ACKNOWLEDGE_EVERY: Final = 100
 _ACKNOWLEDGE_AFTER: Final = 0.2
 #: Codes with which the server refuses for good.
@@ -180,11 +180,17 @@ class AsyncClient:
     async def deliveries(self) -> AsyncIterator[Delivery | Gap]:
         """What comes, in order, each once; one is acknowledged when the next one is asked for."""
         while True:
-            one = await self._arrived.get()
-            if isinstance(one, ServiceError):
-                raise one
+            one = await self.next_delivery()
             yield one
             await self.acknowledge(one.seq if isinstance(one, Delivery) else one.last)
+
+    async def next_delivery(self, timeout: float | None = None) -> Delivery | Gap:
+        """What comes next; a TimeoutError where that takes longer. It is not acknowledged."""
+        one = await asyncio.wait_for(self._arrived.get(), timeout)
+        if isinstance(one, ServiceError):
+            self._arrived.put_nowait(one)
+            raise one
+        return one
 
     async def acknowledge(self, seq: int) -> None:
         """Say that everything up to *seq* was taken in; it is sent for several at once."""
@@ -325,10 +331,10 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _done(self, step: Coroutine[Any, Any, Given], timeout: float | None = None) -> Given:
+    def _done(self, step: Coroutine[Any, Any, Given]) -> Given:
         future: Future[Given] = asyncio.run_coroutine_threadsafe(step, self._loop)
         try:
-            return future.result(timeout)
+            return future.result()
         except BaseException:
             future.cancel()
             raise
@@ -361,12 +367,17 @@ class Client:
 
     def deliveries(self, timeout: float | None = None) -> Iterator[Delivery | Gap]:
         """What comes, in order, each once; it ends where nothing comes for *timeout* seconds."""
-        found = self._client.deliveries()
         while True:
             try:
-                yield self._done(found.__anext__(), timeout)  # type: ignore[arg-type]
-            except (TimeoutError, StopAsyncIteration):
+                one = self._done(self._client.next_delivery(timeout))
+            except TimeoutError:
                 return
+            yield one
+            self.acknowledge(one.seq if isinstance(one, Delivery) else one.last)
+
+    def acknowledge(self, seq: int) -> None:
+        """Say that everything up to *seq* was taken in."""
+        self._done(self._client.acknowledge(seq))
 
     def request(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """Any other call of the service, like `request("POST", "/v1/match", {…})`."""
