@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import typer
 
 from stentor.cli.explain import read_location_option
 from stentor.cli.inputs import ANSWER_NO
-from stentor.errors import RecordError
+from stentor.errors import RecordError, SettingsError
 from stentor.wire.formats import ReadSettings, objects_of
 from stentor.wire.json_text import from_json, to_json
 
@@ -41,9 +42,8 @@ def pub(
     """
     from stentor.client import Client
 
-    source = sys.stdin.buffer if file == "-" else Path(file).open("rb")
     published = refused = 0
-    with source, Client(url, key=key, deliveries=False) as client:
+    with _opened(file) as source, Client(url, key=key, deliveries=False) as client:
         lines = _numbered(source)
         # From a terminal or a pipe each line goes at once: nobody knows when the next one comes.
         size = 1 if file == "-" else _BATCH
@@ -51,7 +51,7 @@ def pub(
             readable = [(number, one) for number, one in batch if not isinstance(one, RecordError)]
             wrong = [(number, str(one)) for number, one in batch if isinstance(one, RecordError)]
             rejected = client.publish([one for _, one in readable])
-            wrong += [(readable[one.index][0], str(one.error)) for one in rejected]
+            wrong += [(readable[one.position][0], str(one.error)) for one in rejected]
             for number, reason in sorted(wrong):
                 print(f"line {number}: {reason}", file=sys.stderr)
             refused += len(wrong)
@@ -59,6 +59,19 @@ def pub(
     print(f"{published:,} published, {refused:,} refused", file=sys.stderr)
     if refused:
         raise typer.Exit(ANSWER_NO)
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[Any]:
+    """The bytes of *file*, or of the standard input."""
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(file).open("rb") as opened:
+            yield opened
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror}") from None
 
 
 def _numbered(source: Any) -> Iterator[tuple[int, Any]]:
@@ -83,9 +96,7 @@ def sub(
         str | None,
         typer.Option(help="Keep the subscription under this id when it ends; else it goes."),
     ] = None,
-    count: Annotated[
-        int | None, typer.Option(min=1, help="End after so many deliveries.")
-    ] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="End after so many deliveries.")] = None,
     url: UrlOption = _URL,
     key: KeyOption = None,
 ) -> None:

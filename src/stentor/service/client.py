@@ -64,7 +64,7 @@ class Gap(NamedTuple):
 class Rejected(NamedTuple):
     """An event or change that was refused: its position among those given, and why."""
 
-    index: int
+    position: int
     error: ServiceError
 
 
@@ -141,7 +141,9 @@ class AsyncClient:
         """Let *id* want nothing any more."""
         await self._one({"op": "unsubscribe", "id": id})
 
-    async def publish(self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> list[Rejected]:
+    async def publish(
+        self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]
+    ) -> list[Rejected]:
         """Publish *events*, in frames; those that were refused. All others are kept."""
         given = [events] if isinstance(events, Mapping) else list(events)
         named = [one if "id" in one or "specversion" in one else _named(one) for one in given]
@@ -259,7 +261,8 @@ class AsyncClient:
     async def _serve(self, connection: ClientConnection) -> None:
         try:
             async for data in connection:
-                await self._take(connection, msgspec.msgpack.decode(data))
+                if isinstance(data, bytes):
+                    await self._take(connection, msgspec.msgpack.decode(data))
         except ConnectionClosed:
             pass
         code, reason = connection.close_code, connection.close_reason
@@ -287,12 +290,17 @@ class AsyncClient:
                 self._delivered = max(self._delivered, frame["to"])
                 self._arrived.put_nowait(Gap(frame["from"], frame["to"], frame["reason"]))
             case "answer" | "error":
-                _, future = self._unanswered.pop(frame.get("ref"), (None, None))
-                if future is not None and not future.done():
-                    if frame["type"] == "error":
-                        future.set_exception(_error(frame["error"]))
-                    else:
-                        future.set_result(frame)
+                self._settle(frame)
+
+    def _settle(self, frame: dict[str, Any]) -> None:
+        """Give the answer to who waits for it."""
+        waiting = self._unanswered.pop(int(frame.get("ref") or 0), None)
+        if waiting is None or waiting[1].done():
+            return
+        if frame["type"] == "error":
+            waiting[1].set_exception(_error(frame["error"]))
+        else:
+            waiting[1].set_result(frame)
 
     def _fail(self, error: ServiceError) -> None:
         """Tell everybody who waits that nothing more will come."""
