@@ -21,7 +21,8 @@ class Wire:
     def __init__(self, server: Server, client: str, form: str = "json", query: str = "") -> None:
         self._is_binary = form == "msgpack"
         url = server.socket_url(f"client={client}&format={form}{query}")
-        self.connection: ClientConnection = connect(url, compression=None, proxy=None)
+        self._opened = connect(url, compression=None, proxy=None)
+        self.connection: ClientConnection = self._opened.__enter__()
         self.hello = self.receive()
 
     def send(self, frame: Any) -> None:
@@ -52,7 +53,7 @@ class Wire:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.connection.close()
+        self._opened.__exit__(None, None, None)
 
 
 def subscribe(id: str, expression: str) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def test_a_client_that_does_not_read_slows_nobody(server: Server) -> None:
         for start in range(0, 4_000, 100):
             events = [{"id": f"d{start + n}", "size": 1, "text": text} for n in range(100)]
             keen.send({"op": "publish", "events": events})
-            assert [one["event"]["id"] for one in keen.deliveries(100)][0] == f"d{start}"
+            assert keen.deliveries(100)[0]["event"]["id"] == f"d{start}"
             keen.send({"op": "ack", "seq": start + 100})
         found = deaf.deliveries(4_000)
         assert [one["seq"] for one in found] == list(range(1, 4_001))
@@ -216,7 +217,7 @@ def test_a_frame_that_is_too_large_ends_the_connection(folder: Path) -> None:
 def test_hostile_frames_break_nothing(server: Server, http: httpx.Client) -> None:
     """Random values where an event, a change or a field is expected; each frame is answered."""
     seeded = random.Random(20)
-    leaves = [None, True, -1, 2**80, 1e308, "", "x", "ünï", [], {}, [[]], {"a": {}}, "price < 3"]
+    leaves = [None, True, -1, 2**63, 1e308, "", "x", "ünï", [], {}, [[]], {"a": {}}, "price < 3"]
     fields = ["op", "id", "expression", "at", "until", "client", "time", "price", "attributes"]
 
     def value(depth: int = 0) -> Any:

@@ -177,6 +177,14 @@ class Tables:
         self.events.hold(event)
         self._store.keep_event(event)
 
+    def client(self, id: str) -> Subscription | None:
+        """The client's subscription *id*, if there is one."""
+        return self.clients[id] if id in self.clients else None  # noqa: SIM401
+
+    def live_event(self, id: str) -> Event | None:
+        """The live event *id*, if there is one."""
+        return self.events[id] if id in self.events else None  # noqa: SIM401
+
     def has_ended(self, time: int) -> bool:
         """Whether a client's subscription or an event is over at *time*, and still kept."""
         return self.clients.has_over(time) or self.events.has_over(time)

@@ -15,6 +15,7 @@ from stentor.cli import (
     covers,
     explain,
     match,
+    pub_sub,
     serve,
     stream,
     warm,
@@ -40,6 +41,8 @@ app.command("match")(match.command)
 app.command("stream")(stream.command)
 app.command("serve")(serve.command)
 app.command("key")(serve.key)
+app.command("pub")(pub_sub.pub)
+app.command("sub")(pub_sub.sub)
 app.command("explain")(explain.command)
 app.command("covers")(covers.command)
 app.command("cover")(cover.command)

@@ -24,10 +24,11 @@ from stentor.service.handlers import HANDLED, Handlers
 from stentor.service.hub import Hub
 from stentor.service.metrics import Metrics
 from stentor.service.openapi import document
-from stentor.service.refusals import Refusal, not_found
+from stentor.service.refusals import RefusedError, not_found
 from stentor.service.requests import Service, answer, refusal
 from stentor.service.settings import ServeSettings
 from stentor.service.sockets import serve_socket
+from stentor.service.webhooks import Webhooks
 
 _ACCESS: Final = logging.getLogger("stentor.service.access")
 #: Everything comes from the server itself; nobody frames the page.
@@ -66,11 +67,13 @@ def application(
 ) -> ASGIApp:
     """The whole service; *on_ready* is awaited once it can be used."""
     hub = Hub(settings, clock)
-    service = Service(settings, hub, Gate(settings), Metrics(hub))
+    webhooks = Webhooks(hub, settings.webhooks)
+    service = Service(settings, hub, Gate(settings), Metrics(hub), webhooks)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await hub.start()
+        await webhooks.start()
         service.is_ready = True
         if on_ready is not None:
             await on_ready()
@@ -78,6 +81,7 @@ def application(
             yield
         finally:
             stop(service)
+            await webhooks.stop()
             await hub.stop()
 
     app = Starlette(routes=_routes(service), lifespan=lifespan)
@@ -102,7 +106,7 @@ def _routes(service: Service) -> list[BaseRoute]:
         failure = service.hub.owner.failure
         if service.is_ready and not service.is_stopping and not failure:
             return answer({"status": "ready"})
-        return refusal(Refusal(503, "not_ready", failure or "not ready", retry_after=1))
+        return refusal(RefusedError(503, "not_ready", failure or "not ready", retry_after=1))
 
     async def metrics(request: Request) -> Response:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
@@ -175,9 +179,7 @@ class Door:
             return
         await self._serve(scope, receive, send, is_foreign)
 
-    async def _serve(
-        self, scope: Scope, receive: Receive, send: Send, is_foreign: bool
-    ) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, is_foreign: bool) -> None:
         start, status = time.perf_counter(), 0
 
         async def sending(message: Message) -> None:
@@ -189,7 +191,9 @@ class Door:
 
         try:
             if is_foreign:
-                told = Refusal(403, "forbidden", "requests of other sites are refused; see origins")
+                told = RefusedError(
+                    403, "forbidden", "requests of other sites are refused; see origins"
+                )
                 await refusal(told)(scope, receive, sending)
             else:
                 await self._app(scope, receive, sending)
@@ -217,12 +221,14 @@ class Door:
 
 def _name_of(host: str) -> str:
     """*host* without its port."""
-    return host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
+    return (
+        host[: host.index("]") + 1]
+        if host.startswith("[") and "]" in host
+        else host.partition(":")[0]
+    )
 
 
 def any_service(app: ASGIApp) -> Service:
     """The service that *app* is."""
     assert isinstance(app, Door)
     return app.service
-
-

@@ -19,7 +19,7 @@ import msgspec
 
 from stentor import _files
 from stentor.errors import SettingsError
-from stentor.service.refusals import Refusal
+from stentor.service.refusals import RefusedError
 from stentor.service.settings import LOCAL, NAME, SCOPES, JwtSettings, ServeSettings
 
 KEYS_FILE: Final = "keys.json"
@@ -39,7 +39,7 @@ class Principal(NamedTuple):
     def need(self, scope: str) -> None:
         """Refuse who lacks *scope*; `admin` has all."""
         if scope not in self.scopes and "admin" not in self.scopes:
-            raise Refusal(403, "forbidden", f"this needs the scope {scope!r}")
+            raise RefusedError(403, "forbidden", f"this needs the scope {scope!r}")
 
     @property
     def record_scopes(self) -> frozenset[str]:
@@ -101,7 +101,7 @@ class Keys:
     def add(self, owner: str, scopes: Iterable[str], note: str = "") -> str:
         """A new key of *owner*: what is given here is shown once, and kept nowhere."""
         chosen = tuple(dict.fromkeys(scopes))
-        if not isinstance(owner, str) or not NAME.fullmatch(owner):
+        if not NAME.fullmatch(owner):
             raise SettingsError("an owner has 1 to 64 letters, digits, '.', '_' or '-'")
         if not chosen or not set(chosen) <= set(SCOPES):
             raise SettingsError(f"scopes are one or more of {', '.join(SCOPES)}")
@@ -152,7 +152,7 @@ class Tickets:
         for ticket in [one for one, (_, end) in self._tickets.items() if end <= now]:
             del self._tickets[ticket]
         if len(self._tickets) >= _MOST_TICKETS:
-            raise Refusal(429, "too_many", "too many tickets wait to be used", retry_after=30)
+            raise RefusedError(429, "too_many", "too many tickets wait to be used", retry_after=30)
         ticket = secrets.token_urlsafe(24)
         self._tickets[ticket] = principal, now + _TICKET_SECONDS
         return {"ticket": ticket, "seconds": _TICKET_SECONDS}
@@ -183,25 +183,25 @@ class Gate:
         return self._jwt is not None or self.keys.is_configured
 
     def admit(self, authorization: str | None, ticket: str | None = None) -> Principal:
-        """Who asks; a Refusal where nobody knows them."""
+        """Who asks; a RefusedError where nobody knows them."""
         self.keys.refresh()
         if ticket is not None:
             found = self.tickets.take(ticket)
             if found is None:
-                raise Refusal(401, "unauthorised", "the ticket was used or is too old")
+                raise RefusedError(401, "unauthorised", "the ticket was used or is too old")
             return found
         if authorization is None:
             if self.is_closed:
-                raise Refusal(401, "unauthorised", "give `Authorization: Bearer KEY`")
+                raise RefusedError(401, "unauthorised", "give `Authorization: Bearer KEY`")
             return EVERYTHING
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token or len(token) > _MOST_TOKEN:
-            raise Refusal(401, "unauthorised", "expected `Authorization: Bearer KEY`")
+            raise RefusedError(401, "unauthorised", "expected `Authorization: Bearer KEY`")
         found = self.keys.find(token.strip())
         if found is None and self._jwt is not None:
             found = self._jwt.find(token.strip())
         if found is None:
-            raise Refusal(401, "unauthorised", "no such key")
+            raise RefusedError(401, "unauthorised", "no such key")
         return found
 
 

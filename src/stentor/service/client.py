@@ -34,7 +34,7 @@ from stentor.model import Changes
 
 #: Records of one frame, seconds between two tries, and deliveries between two acknowledgements.
 FRAME: Final = 500
-_FIRST_WAIT, _LAST_WAIT = 0.1, 5.0
+_FIRST_WAIT, _LAST_WAIT = 0.05, 2.0
 _ACKNOWLEDGE_EVERY: Final = 100
 _ACKNOWLEDGE_AFTER: Final = 0.2
 #: Codes with which the server refuses for good.
@@ -64,7 +64,7 @@ class Gap(NamedTuple):
 class Rejected(NamedTuple):
     """An event or change that was refused: its position among those given, and why."""
 
-    index: int
+    position: int
     error: ServiceError
 
 
@@ -141,7 +141,9 @@ class AsyncClient:
         """Let *id* want nothing any more."""
         await self._one({"op": "unsubscribe", "id": id})
 
-    async def publish(self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> list[Rejected]:
+    async def publish(
+        self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]
+    ) -> list[Rejected]:
         """Publish *events*, in frames; those that were refused. All others are kept."""
         given = [events] if isinstance(events, Mapping) else list(events)
         named = [one if "id" in one or "specversion" in one else _named(one) for one in given]
@@ -180,11 +182,17 @@ class AsyncClient:
     async def deliveries(self) -> AsyncIterator[Delivery | Gap]:
         """What comes, in order, each once; one is acknowledged when the next one is asked for."""
         while True:
-            one = await self._arrived.get()
-            if isinstance(one, ServiceError):
-                raise one
+            one = await self.next_delivery()
             yield one
             await self.acknowledge(one.seq if isinstance(one, Delivery) else one.last)
+
+    async def next_delivery(self, timeout: float | None = None) -> Delivery | Gap:
+        """What comes next; a TimeoutError where that takes longer. It is not acknowledged."""
+        one = await asyncio.wait_for(self._arrived.get(), timeout)
+        if isinstance(one, ServiceError):
+            self._arrived.put_nowait(one)
+            raise one
+        return one
 
     async def acknowledge(self, seq: int) -> None:
         """Say that everything up to *seq* was taken in; it is sent for several at once."""
@@ -253,7 +261,8 @@ class AsyncClient:
     async def _serve(self, connection: ClientConnection) -> None:
         try:
             async for data in connection:
-                await self._take(connection, msgspec.msgpack.decode(data))
+                if isinstance(data, bytes):
+                    await self._take(connection, msgspec.msgpack.decode(data))
         except ConnectionClosed:
             pass
         code, reason = connection.close_code, connection.close_reason
@@ -281,12 +290,17 @@ class AsyncClient:
                 self._delivered = max(self._delivered, frame["to"])
                 self._arrived.put_nowait(Gap(frame["from"], frame["to"], frame["reason"]))
             case "answer" | "error":
-                _, future = self._unanswered.pop(frame.get("ref"), (None, None))
-                if future is not None and not future.done():
-                    if frame["type"] == "error":
-                        future.set_exception(_error(frame["error"]))
-                    else:
-                        future.set_result(frame)
+                self._settle(frame)
+
+    def _settle(self, frame: dict[str, Any]) -> None:
+        """Give the answer to who waits for it."""
+        waiting = self._unanswered.pop(int(frame.get("ref") or 0), None)
+        if waiting is None or waiting[1].done():
+            return
+        if frame["type"] == "error":
+            waiting[1].set_exception(_error(frame["error"]))
+        else:
+            waiting[1].set_result(frame)
 
     def _fail(self, error: ServiceError) -> None:
         """Tell everybody who waits that nothing more will come."""
@@ -325,10 +339,10 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _done(self, step: Coroutine[Any, Any, Given], timeout: float | None = None) -> Given:
+    def _done(self, step: Coroutine[Any, Any, Given]) -> Given:
         future: Future[Given] = asyncio.run_coroutine_threadsafe(step, self._loop)
         try:
-            return future.result(timeout)
+            return future.result()
         except BaseException:
             future.cancel()
             raise
@@ -361,12 +375,17 @@ class Client:
 
     def deliveries(self, timeout: float | None = None) -> Iterator[Delivery | Gap]:
         """What comes, in order, each once; it ends where nothing comes for *timeout* seconds."""
-        found = self._client.deliveries()
         while True:
             try:
-                yield self._done(found.__anext__(), timeout)  # type: ignore[arg-type]
-            except (TimeoutError, StopAsyncIteration):
+                one = self._done(self._client.next_delivery(timeout))
+            except TimeoutError:
                 return
+            yield one
+            self.acknowledge(one.seq if isinstance(one, Delivery) else one.last)
+
+    def acknowledge(self, seq: int) -> None:
+        """Say that everything up to *seq* was taken in."""
+        self._done(self._client.acknowledge(seq))
 
     def request(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """Any other call of the service, like `request("POST", "/v1/match", {…})`."""

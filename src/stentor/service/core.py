@@ -27,7 +27,7 @@ from stentor.model.values.string import describe, read_id
 from stentor.model.values.time import time_text
 from stentor.service.outbox import Key, OutboxRow, ServiceStore
 from stentor.service.recent import Recent, Seen
-from stentor.service.refusals import Refusal, error_answer
+from stentor.service.refusals import RefusedError, error_answer
 from stentor.service.settings import DEFAULT_CLIENT, NAME, ServeSettings
 from stentor.wire.events import event_from_dict, event_to_dict
 from stentor.wire.formats import ReadSettings, plain_object
@@ -233,7 +233,7 @@ class Core:
         op = op_of(plain.get("op"), default_op)
         needed = "publish" if op == "publish" else "subscribe"
         if needed not in command.may:
-            raise Refusal(403, "forbidden", f"the key lacks the scope {needed!r}")
+            raise RefusedError(403, "forbidden", f"the key lacks the scope {needed!r}")
         owner, body, client = command.owner, b"", ""
         fields = {name: plain[name] for name in plain if name not in _NOT_KEPT}
         if op == "publish" and fields.get("id") is None:
@@ -243,7 +243,7 @@ class Core:
         record: Record
         if op == "publish":
             if is_full:
-                raise Refusal(503, "full", "a client's queue is full, and senders are held")
+                raise RefusedError(503, "full", "a client's queue is full, and senders are held")
             fields["id"] = name
             event = event_from_dict(fields, self.broker.schema)
             fields["id"] = id
@@ -270,7 +270,7 @@ class Core:
         owned = self.store.owned.get(owner, ())
         most = self.settings.limits.subscriptions_per_owner
         if len(owned) >= most and id not in owned:
-            raise Refusal(429, "too_many", f"an owner has at most {most:,} subscriptions")
+            raise RefusedError(429, "too_many", f"an owner has at most {most:,} subscriptions")
         subscription = subscription_from_dict({**fields, "id": name}, self.broker.schema)
         return Subscribe(subscription, now)
 
@@ -325,8 +325,7 @@ class Core:
 
     def event(self, name: str) -> Event | None:
         """The live event *name*."""
-        events = self.broker.tables.events
-        return events[name] if name in events else None
+        return self.broker.tables.live_event(name)
 
     @staticmethod
     def event_body(event: Event) -> bytes:
@@ -335,8 +334,7 @@ class Core:
 
     def subscription(self, name: str) -> Subscription | None:
         """The subscription *name*."""
-        clients = self.broker.tables.clients
-        return clients[name] if name in clients else None
+        return self.broker.tables.client(name)
 
     # Time.
 

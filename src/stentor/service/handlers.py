@@ -14,7 +14,7 @@ from stentor.errors import RecordError, StentorError
 from stentor.service import questions
 from stentor.service.auth import Principal
 from stentor.service.core import Records, RecordsAnswer
-from stentor.service.refusals import Refusal, not_found
+from stentor.service.refusals import RefusedError, not_found
 from stentor.service.requests import (
     NDJSON,
     Service,
@@ -67,9 +67,11 @@ class Handlers:
                 return await handler(self, request, who)
             except StentorError as error:
                 return refusal(error, owner)
-            except Exception:
+            except Exception:  # noqa: BLE001 – a defect is an answer, and is logged
                 _LOG.exception("%s %s failed", method, request.url.path)
-                return refusal(Refusal(500, "defect", "a defect of Stentor; its log says more"))
+                return refusal(
+                    RefusedError(500, "defect", "a defect of Stentor; its log says more")
+                )
 
         return run
 
@@ -146,7 +148,7 @@ class Handlers:
     async def bulk_subscriptions(self, request: Request, who: Principal) -> Response:
         """Many changes of subscriptions at once."""
         if content_type(request) != NDJSON:
-            raise Refusal(415, "unsupported", f"expected {NDJSON}")
+            raise RefusedError(415, "unsupported", f"expected {NDJSON}")
         raws = lines_of(await body_of(request, self.limits.body))
         found = await self.submit(who, client_of(request), raws, "subscribe", wants_results=False)
         found.errors = [(position + 1, error) for position, error in found.errors]
@@ -165,7 +167,7 @@ class Handlers:
         status = 200
         if raws and not found.accepted:
             status = 400
-            if all(isinstance(error, Refusal) for _, error in found.errors):
+            if all(isinstance(error, RefusedError) for _, error in found.errors):
                 raise found.errors[0][1]
         return answer(told, status)
 
@@ -265,7 +267,7 @@ class Handlers:
         raw = await object_of(request, _QUESTION)
         owner, scopes, note = raw.get("owner"), raw.get("scopes"), raw.get("note", "")
         if not isinstance(scopes, list) or not all(isinstance(one, str) for one in scopes):
-            raise RecordError("expected a list like [\"publish\", \"subscribe\"]", field="scopes")
+            raise RecordError('expected a list like ["publish", "subscribe"]', field="scopes")
         key = await asyncio.to_thread(self.service.gate.keys.add, str(owner), scopes, str(note))
         return answer({"key": key}, 201)
 

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -31,7 +32,7 @@ Found = TypeVar("Found")
 _PIECES: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-class FeedClosed(Exception):
+class FeedClosedError(Exception):
     """The feed was ended: *code* and *reason* go to the client."""
 
     def __init__(self, code: int, reason: str) -> None:
@@ -54,7 +55,7 @@ class Feed:
         self._bytes = 0
         self._is_reading = False
         self._changed = asyncio.Event()
-        self._end: FeedClosed | None = None
+        self._end: FeedClosedError | None = None
 
     def take(self, rows: list[OutboxRow]) -> None:
         """Hear of rows that were just committed."""
@@ -79,14 +80,14 @@ class Feed:
 
     def close(self, code: int, reason: str) -> None:
         """End it."""
-        self._end = self._end or FeedClosed(code, reason)
+        self._end = self._end or FeedClosedError(code, reason)
         self._changed.set()
 
     def _may_go_on(self, position: int) -> bool:
         return self._window is None or position - self.acknowledged < self._window
 
     async def next(self) -> list[OutboxRow | Gap]:
-        """What comes next, once there is something; FeedClosed where nothing more will."""
+        """What comes next, once there is something; FeedClosedError where nothing more will."""
         while True:
             self._changed.clear()
             if self._end is not None:
@@ -274,10 +275,8 @@ class Hub:
         self, output: CoreOutput, replies: list[tuple[Callable[[Any], None], Any]]
     ) -> None:
         assert self._loop is not None
-        try:
+        with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
             self._loop.call_soon_threadsafe(self._tell, output, replies)
-        except RuntimeError:  # the loop has ended: nobody is left to be told
-            pass
 
     def _tell(self, output: CoreOutput, replies: list[tuple[Callable[[Any], None], Any]]) -> None:
         for reply, answer in replies:

@@ -72,7 +72,11 @@ _SCHEMAS: Final[dict[str, Any]] = {
         "subscriptions next", subscriptions=_list(_ref("Subscription")), next=_or_null(_TEXT)
     ),
     "Accepted": _object(
-        "accepted rejected", "results", accepted=_COUNT, rejected=_list(_EVENT), results=_list(_EVENT)
+        "accepted rejected",
+        "results",
+        accepted=_COUNT,
+        rejected=_list(_EVENT),
+        results=_list(_EVENT),
     ),
     "Seen": _object(
         "number time event matched matched_count",
@@ -139,6 +143,11 @@ _SCHEMAS: Final[dict[str, Any]] = {
     "NewKey": _object("owner scopes", "note", scopes=_list(_TEXT)),
     "Key": _object("key"),
     "File": _object("file"),
+    "NewWebhook": _object("url"),
+    "Webhook": _object("client url secret"),
+    "Webhooks": _object("webhooks", webhooks=_list(_EVENT)),
+    "DeadLetters": _object("dead_letters", dead_letters=_list(_EVENT)),
+    "SentAgain": _object("taken left", taken=_COUNT, left=_COUNT),
 }
 _RECORDS: Final = ("application/x-ndjson",)
 _EVENT_TYPES: Final = (
@@ -183,6 +192,11 @@ _CALLS: Final[dict[tuple[str, str], tuple[str, str, tuple[str, ...], dict[int, s
     ("POST", "/v1/keys"): ("", "NewKey", (), {201: "Key"}),
     ("DELETE", "/v1/keys/{id}"): ("", "", (), {204: ""}),
     ("POST", "/v1/backup"): ("", "", (), {201: "File"}),
+    ("PUT", "/v1/webhooks/{client}"): ("", "NewWebhook", (), {201: "Webhook"}),
+    ("GET", "/v1/webhooks"): ("", "", (), {200: "Webhooks"}),
+    ("DELETE", "/v1/webhooks/{client}"): ("", "", (), {204: ""}),
+    ("POST", "/v1/webhooks/{client}/send-again"): ("", "", (), {200: "SentAgain"}),
+    ("GET", "/v1/dead-letters"): ("client limit", "", (), {200: "DeadLetters"}),
 }
 _STREAMS: Final = {
     "/v1/stream": "Deliveries of a client as server-sent events",
@@ -201,7 +215,9 @@ def document(settings: ServeSettings) -> dict[str, Any]:
         body = {"content": {"text/event-stream": {"schema": _TEXT}}, "description": summary}
         paths[path] = {"get": {"summary": summary, "responses": {"200": body}}}
     for path in ("/health", "/ready"):
-        paths[path] = {"get": {"responses": {"200": _answer(_EVENT), "503": _answer(_ref("Error"))}}}
+        paths[path] = {
+            "get": {"responses": {"200": _answer(_EVENT), "503": _answer(_ref("Error"))}}
+        }
     scheme = {"type": "http", "scheme": "bearer"}
     return {
         "openapi": "3.1.0",
@@ -237,7 +253,9 @@ def _operation(method: str, path: str, scope: str, summary: str) -> dict[str, An
     }
     if body or types:
         schema = _ref(body) if body else _TEXT
-        content = {one: {"schema": schema if one.endswith("json") and body else _TEXT} for one in types}
+        content = {
+            one: {"schema": schema if one.endswith("json") and body else _TEXT} for one in types
+        }
         found["requestBody"] = {
             "required": True,
             "content": content or {"application/json": {"schema": schema}},

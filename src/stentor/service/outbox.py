@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -35,6 +35,13 @@ _TABLES: Final = (
     client INTEGER NOT NULL, last INTEGER NOT NULL, first INTEGER NOT NULL,
     time INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (client, last)) WITHOUT ROWID""",
     "CREATE TABLE receivers (subscription TEXT PRIMARY KEY, client TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE webhooks (
+    owner TEXT NOT NULL, client TEXT NOT NULL, url TEXT NOT NULL, secret TEXT NOT NULL,
+    PRIMARY KEY (owner, client)) WITHOUT ROWID""",
+    """CREATE TABLE dead_letters (
+    owner TEXT NOT NULL, client TEXT NOT NULL, last INTEGER NOT NULL, first INTEGER NOT NULL,
+    time INTEGER NOT NULL, body BLOB NOT NULL, reason TEXT NOT NULL,
+    PRIMARY KEY (owner, client, last)) WITHOUT ROWID""",
 )
 #: Of one row: a frame stays small.
 MOST_DELIVERIES: Final = 500
@@ -298,6 +305,15 @@ class ServiceStore(Store):
     def deliveries(self) -> dict[int, Delivery]:
         """None: the outbox has them."""
         return {}
+
+    def execute(self, statement: str, *values: str | int | bytes) -> int:
+        """Do *statement*, within a transaction; how many rows it changed."""
+        changed: int = self._run(statement, *values).rowcount
+        return changed
+
+    def query(self, question: str, *values: str | int | bytes) -> list[tuple[Any, ...]]:
+        """The answer to *question*."""
+        return self._database.rows(question, *values)
 
     def back_up(self, path: Path) -> None:
         """Write all of it into a new file, while it is in use."""

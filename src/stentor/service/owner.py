@@ -19,7 +19,7 @@ from typing import Any, Final
 from stentor.errors import StentorError, StoreError
 from stentor.service.core import Core, CoreOutput, Records, RecordsAnswer
 from stentor.service.outbox import Key
-from stentor.service.refusals import Refusal
+from stentor.service.refusals import RefusedError
 from stentor.service.settings import ServeSettings
 
 _LOG: Final = logging.getLogger("stentor.service")
@@ -74,12 +74,12 @@ class Owner:
             raise self._open_error
 
     def put(self, command: Command, size: int = 1) -> None:
-        """Let *command* wait for its turn; a Refusal where too many do."""
+        """Let *command* wait for its turn; a RefusedError where too many do."""
         with self._wake:
             if self._is_stopping:
-                raise Refusal(503, "not_ready", "the server stops", retry_after=1)
+                raise RefusedError(503, "not_ready", "the server stops", retry_after=1)
             if self._size + size > self.settings.limits.inbox and self._size:
-                raise Refusal(503, "full", "the server's inbox is full", retry_after=1)
+                raise RefusedError(503, "full", "the server's inbox is full", retry_after=1)
             self._inbox.append(command)
             self._size += size
             self._wake.notify()
@@ -106,7 +106,7 @@ class Owner:
     def _main(self) -> None:
         try:
             self.core = Core(self.settings, self._clock)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 – raised in the thread that starts it
             self._open_error = error
             return
         finally:
@@ -191,9 +191,9 @@ class Owner:
             answer = question.ask(core)
         except StentorError as error:
             answer = error
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 – a defect is an answer, and is logged
             _LOG.exception("a question failed")
-            answer = Refusal(500, "defect", f"a defect of Stentor: {type(error).__name__}")
+            answer = RefusedError(500, "defect", f"a defect of Stentor: {type(error).__name__}")
         self._on_output(CoreOutput(), [(question.reply, answer)])
 
     def _guarded(self, step: Callable[[], Any]) -> Any:
@@ -203,7 +203,7 @@ class Owner:
         except StentorError as error:
             _LOG.exception("the store has failed; it is opened again")
             self._failure = error
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 – what was not kept is refused, and logged
             _LOG.exception("a batch failed; the store is opened again")
             self._failure = StoreError(f"a batch failed: {type(error).__name__}: {error}")
         return None

@@ -135,9 +135,7 @@ def would_match(
     }
 
 
-def _question(
-    schema: Schema, expression: Any, at: Any
-) -> tuple[Expression, Point | None, bool]:
+def _question(schema: Schema, expression: Any, at: Any) -> tuple[Expression, Point | None, bool]:
     if not isinstance(expression, str):
         raise RecordError(f"expected a text, got {describe(expression)}", field="expression")
     checked = check_expression(expression, schema, where="the expression")
@@ -261,5 +259,3 @@ def _quantile(ordered: list[float], share: float) -> float | None:
     if not ordered:
         return None
     return round(ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000, 2)
-
-

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from stentor.service.refusals import Refusal
+from stentor.service.refusals import RefusedError
 
 _MOST_OWNERS: Final = 10_000
 
@@ -22,7 +22,7 @@ class RateLimits:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str, count: int = 1) -> None:
-        """Let *name* have *count* more; a Refusal where that is too fast.
+        """Let *name* have *count* more; a RefusedError where that is too fast.
 
         Whoever asks for more than a second's worth at once pays it off afterwards.
         """
@@ -33,7 +33,7 @@ class RateLimits:
             self._buckets[name] = level, now
             wait = max(1, round(-level / self._per_second))
             limit = f"{self._per_second:,} {self._what} a second"
-            raise Refusal(429, "too_many", f"the limit is {limit}", retry_after=wait)
+            raise RefusedError(429, "too_many", f"the limit is {limit}", retry_after=wait)
         if len(self._buckets) >= _MOST_OWNERS and name not in self._buckets:
             self._buckets.clear()
         self._buckets[name] = level - count, now

@@ -15,7 +15,7 @@ _MINUTE = 60_000_000
 
 
 class Seen(NamedTuple):
-    """An event that came as the *number*-th, and whom it matched: *count*, of which some names."""
+    """An event that came as the *number*-th, and whom it matched: *total*, of which some names."""
 
     number: int
     time: int
@@ -23,7 +23,7 @@ class Seen(NamedTuple):
     id: str
     body: bytes
     matched: tuple[str, ...]
-    count: int
+    total: int
 
     def to_dict(self, owner: str) -> dict[str, Any]:
         """As *owner* is told."""
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
             "time": time_text(self.time),
             "event": msgspec.Raw(self.body),
             "matched": own,
-            "matched_count": self.count if is_own else len(own),
+            "matched_count": self.total if is_own else len(own),
         }
 
 

@@ -29,7 +29,7 @@ _OWNED: Final = re.compile(r"(subscription|event) '([A-Za-z0-9._-]+)/([^']*)'")
 _ID: Final = re.compile(r"'([A-Za-z0-9._-]+)/([^']*)'")
 
 
-class Refusal(StentorError):
+class RefusedError(StentorError):
     """A request that is refused for a reason of the service's own."""
 
     def __init__(self, status: int, kind: str, message: str, *, retry_after: int = 0) -> None:
@@ -50,7 +50,7 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
 
 def status_of(error: StentorError) -> int:
     """The status that an HTTP answer has."""
-    if isinstance(error, Refusal):
+    if isinstance(error, RefusedError):
         return error.status
     return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400)
 
@@ -58,7 +58,7 @@ def status_of(error: StentorError) -> int:
 def error_answer(error: StentorError, owner: str = "") -> ErrorAnswer:
     """What *owner* is told of *error*: its own ids as it knows them, and nobody else's."""
     message = _without_owners(str(error), owner)
-    if isinstance(error, Refusal):
+    if isinstance(error, RefusedError):
         return ErrorAnswer(error.kind, message)
     kind = _WORD.sub("_", type(error).__name__.removesuffix("Error")).lower()
     if isinstance(error, ExpressionError):
@@ -75,9 +75,9 @@ def _without_owners(message: str, owner: str) -> str:
     return _ID.sub(lambda found: repr(found[2]) if found[1] == owner else found[0], message)
 
 
-def not_found(what: str, id: str) -> Refusal:
+def not_found(what: str, id: str) -> RefusedError:
     """The refusal of an id that the asker's owner does not have."""
-    return Refusal(404, "not_found", f"there is no {what} {id[:100]!r}")
+    return RefusedError(404, "not_found", f"there is no {what} {id[:100]!r}")
 
 
 def error_json(error: StentorError, owner: str = "") -> dict[str, Any]:

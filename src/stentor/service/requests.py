@@ -14,13 +14,14 @@ from stentor.service.auth import Gate, Principal
 from stentor.service.core import checked_client
 from stentor.service.hub import Hub
 from stentor.service.rates import RateLimits
-from stentor.service.refusals import Refusal, error_json, status_of
+from stentor.service.refusals import RefusedError, error_json, status_of
 from stentor.service.settings import ServeSettings
 from stentor.wire.formats import ReadSettings, objects_of
 from stentor.wire.json_text import from_json
 
 if TYPE_CHECKING:
     from stentor.service.metrics import Metrics
+    from stentor.service.webhooks import Webhooks
 
 NDJSON: Final = "application/x-ndjson"
 _JSON_TYPES: Final = (
@@ -35,8 +36,11 @@ _ANY: Final = ReadSettings()
 class Service:
     """What all handlers share."""
 
-    def __init__(self, settings: ServeSettings, hub: Hub, gate: Gate, metrics: Metrics) -> None:
-        self.settings, self.hub, self.gate, self.metrics = settings, hub, gate, metrics
+    def __init__(
+        self, settings: ServeSettings, hub: Hub, gate: Gate, metrics: Metrics, webhooks: Webhooks
+    ) -> None:
+        self.settings, self.hub, self.gate = settings, hub, gate
+        self.metrics, self.webhooks = metrics, webhooks
         limits = settings.limits
         self.requests = RateLimits(limits.requests_per_second, "requests")
         self.records = RateLimits(limits.records_per_second, "records")
@@ -49,17 +53,17 @@ class Service:
         self.requests.take(who.owner)
         who.need(scope)
         if not self.is_ready:
-            raise Refusal(503, "not_ready", "the server is starting", retry_after=1)
+            raise RefusedError(503, "not_ready", "the server is starting", retry_after=1)
         return who
 
     def open_connection(self, owner: str) -> None:
-        """Count one more connection of *owner*; a Refusal where that is too many."""
+        """Count one more connection of *owner*; a RefusedError where that is too many."""
         counts, limits = self.hub.connections, self.settings.limits
         if (
             sum(counts.values()) >= limits.connections
             or counts.get(owner, 0) >= limits.connections_per_owner
         ):
-            raise Refusal(429, "too_many", "too many connections", retry_after=5)
+            raise RefusedError(429, "too_many", "too many connections", retry_after=5)
         counts[owner] = counts.get(owner, 0) + 1
 
     def close_connection(self, owner: str) -> None:
@@ -79,17 +83,17 @@ def answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = 
 def refusal(error: StentorError, owner: str = "") -> Response:
     """The answer to what is refused."""
     headers = {}
-    if isinstance(error, Refusal) and error.retry_after:
+    if isinstance(error, RefusedError) and error.retry_after:
         headers["Retry-After"] = str(error.retry_after)
-    if isinstance(error, Refusal) and error.status == 401:
+    if isinstance(error, RefusedError) and error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return answer(error_json(error, owner), status_of(error), headers)
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """The body; a Refusal where it is larger than *most* bytes, before it is all read."""
+    """The body; a RefusedError where it is larger than *most* bytes, before it is all read."""
     declared = request.headers.get("content-length", "")
-    too_large = Refusal(413, "too_large", f"a body has at most {most:,} bytes")
+    too_large = RefusedError(413, "too_large", f"a body has at most {most:,} bytes")
     if declared.isdecimal() and int(declared) > most:
         raise too_large
     parts, size = [], 0
@@ -122,7 +126,7 @@ async def events_of(request: Request, most: int) -> list[Any]:
     if kind == NDJSON:
         return lines_of(await body_of(request, most))
     if kind not in _JSON_TYPES:
-        raise Refusal(
+        raise RefusedError(
             415,
             "unsupported",
             f"no events are read from {kind or 'a body without Content-Type'}; expected "
@@ -149,7 +153,7 @@ def lines_of(body: bytes) -> list[Any]:
 
 def _binary_cloudevent(headers: Mapping[str, str], kind: str, body: bytes) -> dict[str, Any]:
     if kind not in ("application/json", ""):
-        raise Refusal(415, "unsupported", "the data of a CloudEvent are read from JSON only")
+        raise RefusedError(415, "unsupported", "the data of a CloudEvent are read from JSON only")
     context = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
     return {**context, "data": from_json(body) if body else None}
 
@@ -164,7 +168,9 @@ def number(request: Request, name: str, default: float, low: float, high: float)
     except ValueError:
         found = float("nan")
     if not low <= found <= high:
-        raise RecordError(f"expected a number from {low:g} to {high:g}, got {given[:40]!r}", field=name)
+        raise RecordError(
+            f"expected a number from {low:g} to {high:g}, got {given[:40]!r}", field=name
+        )
     return found
 
 

@@ -77,6 +77,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         stop(self._service)
         await super().shutdown(sockets)
+        self._captured_signals.clear()  # it has done what the signal asked for
 
 
 def warm(index: str = "auto") -> None:
@@ -109,7 +110,9 @@ def configure_logs(form: str) -> None:
     """Write logs to the error output: lines for people, or JSON for machines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
-        _JsonFormatter() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+        _JsonFormatter()
+        if form == "json"
+        else logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     )
     for name in ("stentor.service", "uvicorn"):
         logger = logging.getLogger(name)
@@ -134,5 +137,3 @@ class _JsonFormatter(logging.Formatter):
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
         return msgspec.json.encode(told).decode()
-
-

@@ -127,9 +127,12 @@ _TABLES: Final[dict[str, type[msgspec.Struct]]] = {
     "jwt": JwtSettings,
     "webhooks": WebhookSettings,
 }
-_PLAIN: Final = (
-    "host port broker index origins shared_events remembered_events remembered_minutes console log"
-).split()
+#: Read one by one below; all other keys are read as they are.
+_PLAIN: Final = [
+    one.name
+    for one in msgspec.structs.fields(ServeSettings)
+    if one.name not in (*_TABLES, "folder")
+]
 
 
 def read_settings(path: Path) -> ServeSettings:

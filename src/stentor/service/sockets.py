@@ -17,9 +17,9 @@ from stentor.model.values.time import time_text
 from stentor.service import questions
 from stentor.service.auth import Principal
 from stentor.service.core import Records, RecordsAnswer, checked_client
-from stentor.service.hub import Feed, FeedClosed, Watcher
+from stentor.service.hub import Feed, FeedClosedError, Watcher
 from stentor.service.outbox import Gap
-from stentor.service.refusals import Refusal, error_answer
+from stentor.service.refusals import RefusedError, error_answer
 from stentor.service.requests import Service
 from stentor.service.streams import checked_seq
 from stentor.wire.json_text import MOST_DEPTH, from_json
@@ -174,7 +174,7 @@ class Socket:
                 return from_json(text.encode())
             return _shallow(msgspec.msgpack.decode(data or b""))
         except (RecordError, msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-            raise FeedClosed(_NOT_UNDERSTOOD, f"{error}"[:100]) from None
+            raise FeedClosedError(_NOT_UNDERSTOOD, f"{error}"[:100]) from None
 
     def _take(self, frame: Any) -> None:
         """Let *frame* happen; its answer is put where answers wait."""
@@ -214,9 +214,7 @@ class Socket:
                 raise RecordError(f"{expected}, got {describe(op)}", field="op")
         return True
 
-    def _submit(
-        self, raws: Any, field: str, op: Any, frame: dict[str, Any], ref: Any
-    ) -> None:
+    def _submit(self, raws: Any, field: str, op: Any, frame: dict[str, Any], ref: Any) -> None:
         if not isinstance(raws, list):
             raise RecordError(f"expected a list, got {describe(raws)}", field=field)
         owner, client = self._key
@@ -249,11 +247,11 @@ async def serve_socket(service: Service, websocket: WebSocket) -> None:
         ticket = websocket.query_params.get("ticket")
         who = service.gate.admit(websocket.headers.get("authorization"), ticket)
         if not who.scopes:
-            raise Refusal(403, "forbidden", "the key may do nothing here")
+            raise RefusedError(403, "forbidden", "the key may do nothing here")
         if not service.is_ready:
-            raise Refusal(503, "not_ready", "the server is starting")
+            raise RefusedError(503, "not_ready", "the server is starting")
         service.open_connection(who.owner)
-    except Refusal as error:
+    except RefusedError as error:
         codes = {401: _UNAUTHORISED, 403: _FORBIDDEN}
         await _refuse(websocket, codes.get(error.status, _TOO_MUCH), str(error))
         return
@@ -272,9 +270,9 @@ async def _served(service: Service, websocket: WebSocket, who: Principal) -> tup
         await Socket(service, websocket, who).run()
     except WebSocketDisconnect:
         return 1000, ""
-    except FeedClosed as end:
+    except FeedClosedError as end:
         return end.code, end.reason
-    except Refusal as error:
+    except RefusedError as error:
         return _TOO_MUCH, str(error)
     except StentorError as error:
         return _NOT_UNDERSTOOD, str(error)

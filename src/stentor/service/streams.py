@@ -15,9 +15,9 @@ from stentor.errors import RecordError, StentorError
 from stentor.service.auth import Principal
 from stentor.service.core import checked_client
 from stentor.service.handlers import handles
-from stentor.service.hub import Feed, FeedClosed, Watcher, after
+from stentor.service.hub import Feed, FeedClosedError, Watcher, after
 from stentor.service.outbox import Gap, Key, OutboxRow
-from stentor.service.refusals import Refusal
+from stentor.service.refusals import RefusedError
 from stentor.service.requests import (
     Service,
     answer,
@@ -135,7 +135,7 @@ class EventStreams:
             owner = who.owner
             who.need("subscribe")
             if not self._service.is_ready:
-                raise Refusal(503, "not_ready", "the server is starting", retry_after=1)
+                raise RefusedError(503, "not_ready", "the server is starting", retry_after=1)
             self._service.open_connection(owner)
         except StentorError as error:
             return refusal(error, owner)
@@ -167,7 +167,7 @@ class EventStreams:
                 for one in waiting.result():
                     yield _event_text(one)
                 waiting = asyncio.ensure_future(feed.next())
-        except FeedClosed as end:
+        except FeedClosedError as end:
             yield b"event: bye\ndata: %b\n\n" % msgspec.json.encode({"reason": end.reason})
         finally:
             self._hub.close_feed(feed)
