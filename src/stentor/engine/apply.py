@@ -42,6 +42,7 @@ from stentor.engine.texts import ShapedTexts
 from stentor.engine.top_k import TopK, k_best
 from stentor.errors import StentorError
 from stentor.index.table import moved as with_positions
+from stentor.index.verify.candidates import current_counts
 from stentor.model import Changes, Point
 from stentor.model.values.time import NEVER
 
@@ -311,7 +312,10 @@ def match(
 ) -> MatchPairs | ScoredPairs:
     """For each event the rows that want it, or its best, as *top* says."""
     if top is None:
-        return state.index.match(events, threads=threads)
+        pairs = state.index.match(events, threads=threads)
+        if (counts := current_counts()) is not None:
+            counts.sum_up(events.seq)
+        return pairs
     found = state.index.top(events, top.k, threads=threads, scoring=top.scoring)
     return k_best(found, top.k, state.subscribers.ids)
 
