@@ -129,7 +129,7 @@ def apply(
     regions: list[tuple[int, SafeRegion]] = []
     if shrunk is not None:
         records = [plan.published[kept[event]] for event in shrunk.event.tolist()]
-        ids = [state.subscribers.ids[row] for row in shrunk.row.tolist()]
+        ids = state.subscribers.ids.of(shrunk.row.tolist())
         shrunk_regions = regions_of(ids, *shrunk[2:], state.regions.plane)
         regions = list(zip(records, shrunk_regions, strict=True))
     return StepResult(plan.published, pairs, changes, plan.errors, never, regions)
