@@ -9,6 +9,7 @@ import typer
 from stentor.cli import (
     bench,
     check,
+    convert,
     cover,
     covers,
     explain,
@@ -45,6 +46,7 @@ app.command("explain")(explain.command)
 app.command("covers")(covers.command)
 app.command("cover")(cover.command)
 app.command("check")(check.command)
+app.command("convert")(convert.command)
 app.command("bench")(bench.command)
 app.command("demo")(demo.command)
 app.command("warm")(warm.command)

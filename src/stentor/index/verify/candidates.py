@@ -1,7 +1,10 @@
-"""The last step of every structure: candidates in any order → matches, each row once."""
+"""The last step of every structure: candidates in any order → matches, each row once; scores."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +12,10 @@ import numpy as np
 from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import (
     EventColumns,
+    Float64,
     Int64,
     MatchPairs,
+    ScoredPairs,
     SubscriptionColumns,
     UInt8,
     all_read_only,
@@ -19,8 +24,9 @@ from stentor.encoding.columns import (
 )
 from stentor.index.sort import sort_slice
 from stentor.index.table import RowSpans
-from stentor.index.verify.predicates import alternative_holds, is_valid_at
+from stentor.index.verify.predicates import alternative_holds, is_valid_at, subscription_score
 from stentor.index.verify.scratch import EventScratch, load_event, scratch_for
+from stentor.model import Scoring
 
 
 class Candidates(NamedTuple):
@@ -35,6 +41,42 @@ class Tally:
     """How many candidates this process has verified: for people, so threads may lose a few."""
 
     candidates = 0
+
+
+class CandidateCounts:
+    """How many candidates each event had: while it is counting, in this context and its threads."""
+
+    def __init__(self) -> None:
+        self.by_event: Int64 = np.zeros(0, np.int64)  # of the events that were matched, in order
+        self._parts: list[tuple[Int64, Int64]] = []
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count what is verified meanwhile."""
+        token = _COUNTS.set(self)
+        try:
+            yield
+        finally:
+            _COUNTS.reset(token)
+
+    def add(self, seq: Int64, starts: Int64) -> None:
+        """Add the candidates of events: those of the i-th begin at starts[i]."""
+        self._parts.append((seq, np.diff(starts)))
+
+    def sum_up(self, seq: Int64) -> None:
+        """Let `by_event` be the sums of what was added, for events of ascending *seq*."""
+        self.by_event = np.zeros(len(seq), np.int64)
+        for part, counts in self._parts:
+            self.by_event[np.searchsorted(seq, part)] += counts  # no event twice in a part
+        self._parts.clear()
+
+
+_COUNTS: ContextVar[CandidateCounts | None] = ContextVar("candidate counts", default=None)
+
+
+def current_counts() -> CandidateCounts | None:
+    """What counts candidates just now."""
+    return _COUNTS.get()
 
 
 def verify(
@@ -52,6 +94,8 @@ def verify(
     starts = np.zeros(event_count(events) + 1, np.int64)
     order = np.empty(count, np.int64)
     group_by_event(read_only(candidates.event), starts, order)
+    if (counts := current_counts()) is not None:
+        counts.add(events.seq, starts)
     rows = np.empty(count, np.int64)
     found = verify_candidates(
         columns,
@@ -159,3 +203,50 @@ def row_of(alternative_start: Int64, alternative: int) -> int:
         else:
             stop = middle
     return start
+
+
+def scores_of(
+    columns: SubscriptionColumns,
+    events: EventColumns,
+    pairs: MatchPairs,
+    scoring: Scoring = Scoring.SUM,
+) -> Float64:
+    """The score of each of *pairs*, which must match (−∞ where one does not)."""
+    scores = np.empty(len(pairs.rows))
+    score_pairs(columns, events, all_read_only(pairs), scratch_for(events), int(scoring), scores)
+    return scores
+
+
+def best_of(pairs: ScoredPairs, k: int) -> ScoredPairs:
+    """Of each event's pairs those that score at least as much as its k-th best; k ≥ 1.
+
+    Cost: a sort of all pairs.
+    """
+    starts, rows, scores = pairs
+    if not len(rows):
+        return pairs
+    counts = np.diff(starts)
+    event = np.repeat(np.arange(len(counts)), counts)
+    ranked = scores[np.lexsort((-scores, event))]
+    last = np.minimum(starts[:-1] + k, starts[1:]) - 1  # of an empty event: never looked up
+    keep = scores >= np.repeat(ranked[last], counts)
+    kept = np.concatenate([[0], np.cumsum(keep)])
+    return ScoredPairs(kept[starts], rows[keep], scores[keep])
+
+
+@kernel
+def score_pairs(
+    columns: SubscriptionColumns,
+    events: EventColumns,
+    pairs: MatchPairs,
+    scratch: EventScratch,
+    scoring: int,
+    scores: Float64,
+) -> None:
+    """Fill *scores*: for each of *pairs* the best alternative that holds."""
+    for event in range(len(pairs.starts) - 1):
+        start, stop = pairs.starts[event], pairs.starts[event + 1]
+        if start < stop:
+            load_event(events, event, scratch)
+        for position in range(start, stop):
+            scores[position] = subscription_score(columns, pairs.rows[position], scratch, scoring)
