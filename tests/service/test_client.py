@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from stentor.client import AsyncClient, Client, Delivery
+from stentor.client import AsyncClient, Client, ReceivedDelivery
 from stentor.errors import ServiceError
 from stentor.model import Changes
 from tests.support.servers import PATIENCE, Server
@@ -26,7 +26,7 @@ def test_a_client_subscribes_publishes_and_is_told(server: Server) -> None:
         rejected = client.publish([{"plain": 1, "loc": [1, 2]}, {"id": []}, {"plain": "x"}])
         assert [one.position for one in rejected] == [1, 2]
         [one] = [next(client.deliveries())]
-        assert isinstance(one, Delivery)
+        assert isinstance(one, ReceivedDelivery)
         assert (one.seq, one.change, one.event["plain"]) == (1, "added", 1)
         assert client.publish({"id": "near", "plain": 2, "loc": [1, 2], "until": 9e9}) == []
         assert client.move("plain", (5, 5)).removed == ["near"]
@@ -48,12 +48,12 @@ def test_what_was_not_asked_for_again_comes_again(server: Server) -> None:
             await client.subscribe("again", "again >= 0")
             await client.publish([{"id": f"a{n}", "again": n} for n in range(1200)])
             async for one in client.deliveries():
-                assert isinstance(one, Delivery)
+                assert isinstance(one, ReceivedDelivery)
                 if one.event["again"] == 700:
                     break
         async with AsyncClient(server.url, client="again") as client:
             one = await client.next_delivery(PATIENCE)
-            assert isinstance(one, Delivery)
+            assert isinstance(one, ReceivedDelivery)
             assert one.event["again"] == 700, "it was not asked for the next one"
 
     asyncio.run(run())

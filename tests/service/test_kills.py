@@ -5,7 +5,7 @@ import os
 import random
 from pathlib import Path
 
-from stentor.client import AsyncClient, Delivery
+from stentor.client import AsyncClient, ReceivedDelivery
 from tests.support.servers import PATIENCE, Server
 
 KILLS = int(os.environ.get("STENTOR_CRASHES", "20"))
@@ -21,10 +21,10 @@ async def _published(server: Server, answered: list[int], is_over: asyncio.Event
             answered += range(start, start + 7)
 
 
-async def _received(server: Server, got: list[Delivery]) -> None:
+async def _received(server: Server, got: list[ReceivedDelivery]) -> None:
     async with AsyncClient(server.url, client="reader") as reader:
         async for one in reader.deliveries():
-            assert isinstance(one, Delivery)
+            assert isinstance(one, ReceivedDelivery)
             got.append(one)
 
 
@@ -42,7 +42,7 @@ async def _killed(server: Server, answered: list[int], seeded: random.Random) ->
 async def _run(server: Server) -> None:
     async with AsyncClient(server.url, client="reader") as first:
         await first.subscribe("all", "number >= 0")
-    got: list[Delivery] = []
+    got: list[ReceivedDelivery] = []
     answered: list[int] = []
     is_over = asyncio.Event()
     reading = asyncio.ensure_future(_received(server, got))
@@ -85,7 +85,7 @@ def test_a_clean_stop_keeps_and_sends_what_waits(folder: Path) -> None:
             numbers: set[int] = set()
             while len(numbers) < 200:
                 one = await reader.next_delivery(PATIENCE)
-                assert isinstance(one, Delivery)
+                assert isinstance(one, ReceivedDelivery)
                 numbers.add(one.event["number"])
 
     with Server(folder, index="scan") as server:

@@ -108,7 +108,7 @@ def sub(
     """
     import secrets
 
-    from stentor.client import Client, Gap
+    from stentor.client import Client, ReceivedGap
 
     name = id or f"sub-{secrets.token_hex(6)}"
     with Client(url, key=key, client=_client_name(name)) as client:
@@ -116,11 +116,11 @@ def sub(
         print(f"waiting as {name}", file=sys.stderr, flush=True)
         try:
             for printed, one in enumerate(client.deliveries(), start=1):
-                if isinstance(one, Gap):
+                if isinstance(one, ReceivedGap):
                     print(f"{one.first} to {one.last} were {one.reason}", file=sys.stderr)
                 else:
                     print(to_json(one._asdict()), flush=True)
-                client.acknowledge(one.last if isinstance(one, Gap) else one.seq)
+                client.acknowledge(one.last if isinstance(one, ReceivedGap) else one.seq)
                 if count is not None and printed >= count:
                     break
         finally:

@@ -22,7 +22,7 @@ from stentor.service import streams  # its handlers are registered
 from stentor.service.auth import Gate
 from stentor.service.handlers import HANDLED, Handlers
 from stentor.service.hub import Hub
-from stentor.service.metrics import Metrics
+from stentor.service.metrics import ServiceMetrics
 from stentor.service.openapi import document
 from stentor.service.refusals import RefusedError, not_found
 from stentor.service.requests import Service, answer, refusal
@@ -68,7 +68,7 @@ def application(
     """The whole service; *on_ready* is awaited once it can be used."""
     hub = Hub(settings, clock)
     webhooks = Webhooks(hub, settings.webhooks)
-    service = Service(settings, hub, Gate(settings), Metrics(hub), webhooks)
+    service = Service(settings, hub, Gate(settings), ServiceMetrics(hub), webhooks)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -191,10 +191,10 @@ class Door:
 
         try:
             if is_foreign:
-                told = RefusedError(
+                response = RefusedError(
                     403, "forbidden", "requests of other sites are refused; see origins"
                 )
-                await refusal(told)(scope, receive, sending)
+                await refusal(response)(scope, receive, sending)
             else:
                 await self._app(scope, receive, sending)
         finally:

@@ -43,7 +43,7 @@ _FINAL: Final = {4401: "unauthorised", 4403: "forbidden", 4409: "conflict"}
 Given = TypeVar("Given")
 
 
-class Delivery(NamedTuple):
+class ReceivedDelivery(NamedTuple):
     """An event that a subscription matches now (*change* `added`), or no longer (`removed`)."""
 
     seq: int
@@ -53,7 +53,7 @@ class Delivery(NamedTuple):
     event: dict[str, Any]
 
 
-class Gap(NamedTuple):
+class ReceivedGap(NamedTuple):
     """Deliveries that will never come: the queue was full, or they were too old."""
 
     first: int
@@ -61,7 +61,7 @@ class Gap(NamedTuple):
     reason: str
 
 
-class Rejected(NamedTuple):
+class RejectedRecord(NamedTuple):
     """An event or change that was refused: its position among those given, and why."""
 
     position: int
@@ -91,7 +91,9 @@ class AsyncClient:
         self._ref = 0
         self._seen = 0
         self._acknowledged = 0
-        self._arrived: asyncio.Queue[Delivery | Gap | ServiceError] = asyncio.Queue()
+        self._arrived: asyncio.Queue[ReceivedDelivery | ReceivedGap | ServiceError] = (
+            asyncio.Queue()
+        )
         self._connection: ClientConnection | None = None
         self._connected = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -143,7 +145,7 @@ class AsyncClient:
 
     async def publish(
         self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]
-    ) -> list[Rejected]:
+    ) -> list[RejectedRecord]:
         """Publish *events*, in frames; those that were refused. All others are kept."""
         given = [events] if isinstance(events, Mapping) else list(events)
         named = [one if "id" in one or "specversion" in one else _named(one) for one in given]
@@ -152,7 +154,7 @@ class AsyncClient:
             *(self._ask({"op": "publish", "events": frame}) for frame in frames)
         )
         return [
-            Rejected(number * FRAME + one["index"], _error(one["error"]))
+            RejectedRecord(number * FRAME + one["index"], _error(one["error"]))
             for number, answer in enumerate(answers)
             for one in answer["rejected"]
         ]
@@ -179,14 +181,14 @@ class AsyncClient:
 
     # Deliveries.
 
-    async def deliveries(self) -> AsyncIterator[Delivery | Gap]:
+    async def deliveries(self) -> AsyncIterator[ReceivedDelivery | ReceivedGap]:
         """What comes, in order, each once; one is acknowledged when the next one is asked for."""
         while True:
             one = await self.next_delivery()
             yield one
-            await self.acknowledge(one.seq if isinstance(one, Delivery) else one.last)
+            await self.acknowledge(one.seq if isinstance(one, ReceivedDelivery) else one.last)
 
-    async def next_delivery(self, timeout: float | None = None) -> Delivery | Gap:
+    async def next_delivery(self, timeout: float | None = None) -> ReceivedDelivery | ReceivedGap:
         """What comes next; a TimeoutError where that takes longer. It is not acknowledged."""
         one = await asyncio.wait_for(self._arrived.get(), timeout)
         if isinstance(one, ServiceError):
@@ -284,15 +286,15 @@ class AsyncClient:
                 for one in frame["deliveries"]:
                     if one["seq"] > self._delivered:
                         self._delivered = one["seq"]
-                        wanted = (one[name] for name in Delivery._fields)
-                        self._arrived.put_nowait(Delivery(*wanted))
+                        wanted = (one[name] for name in ReceivedDelivery._fields)
+                        self._arrived.put_nowait(ReceivedDelivery(*wanted))
             case "gap":
                 self._delivered = max(self._delivered, frame["to"])
-                self._arrived.put_nowait(Gap(frame["from"], frame["to"], frame["reason"]))
+                self._arrived.put_nowait(ReceivedGap(frame["from"], frame["to"], frame["reason"]))
             case "answer" | "error":
-                self._settle(frame)
+                self._resolve(frame)
 
-    def _settle(self, frame: dict[str, Any]) -> None:
+    def _resolve(self, frame: dict[str, Any]) -> None:
         """Give the answer to who waits for it."""
         waiting = self._unanswered.pop(int(frame.get("ref") or 0), None)
         if waiting is None or waiting[1].done():
@@ -369,11 +371,13 @@ class Client:
         """Let *id* want nothing any more."""
         self._done(self._client.unsubscribe(id))
 
-    def publish(self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> list[Rejected]:
+    def publish(
+        self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]
+    ) -> list[RejectedRecord]:
         """Publish *events*, in frames; those that were refused. All others are kept."""
         return self._done(self._client.publish(events))
 
-    def deliveries(self, timeout: float | None = None) -> Iterator[Delivery | Gap]:
+    def deliveries(self, timeout: float | None = None) -> Iterator[ReceivedDelivery | ReceivedGap]:
         """What comes, in order, each once; it ends where nothing comes for *timeout* seconds."""
         while True:
             try:
@@ -381,7 +385,7 @@ class Client:
             except TimeoutError:
                 return
             yield one
-            self.acknowledge(one.seq if isinstance(one, Delivery) else one.last)
+            self.acknowledge(one.seq if isinstance(one, ReceivedDelivery) else one.last)
 
     def acknowledge(self, seq: int) -> None:
         """Say that everything up to *seq* was taken in."""
@@ -403,8 +407,8 @@ def _changes(result: dict[str, Any]) -> Changes:
     return Changes(result["added"], result["removed"])
 
 
-def _error(told: Mapping[str, Any]) -> ServiceError:
-    return ServiceError(str(told.get("message")), kind=str(told.get("kind")))
+def _error(response: Mapping[str, Any]) -> ServiceError:
+    return ServiceError(str(response.get("message")), kind=str(response.get("kind")))
 
 
 def _http_error(error: HTTPError) -> ServiceError:

@@ -67,14 +67,14 @@ class RecordsAnswer:
 
     def to_dict(self, owner: str, *, with_results: bool, position: str = "index") -> dict[str, Any]:
         """As clients are told."""
-        told: dict[str, Any] = {
+        response: dict[str, Any] = {
             "accepted": self.accepted,
             "rejected": [
                 {position: number, "error": error_answer(error, owner)}
                 for number, error in self.errors
             ],
         }
-        return {**told, "results": self.results} if with_results else told
+        return {**response, "results": self.results} if with_results else response
 
 
 @dataclass(slots=True)

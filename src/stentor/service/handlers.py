@@ -106,18 +106,18 @@ class Handlers:
             raise RecordError("the body's id is another one than that of the path", field="id")
         raw = {**raw, "id": id, "op": "subscribe"}
         found = await self._one(who, raw)
-        told = await self.hub.ask(lambda core: questions.subscription_of(core, who.owner, id))
+        response = await self.hub.ask(lambda core: questions.subscription_of(core, who.owner, id))
         changes = {"added": found["added"], "removed": found["removed"]}
-        return answer({"subscription": told, **changes}, 201 if found["created"] else 200)
+        return answer({"subscription": response, **changes}, 201 if found["created"] else 200)
 
     @handles("GET", "/v1/subscriptions/{id:path}", "subscribe")
     async def get_subscription(self, request: Request, who: Principal) -> Response:
         """One subscription."""
         id = request.path_params["id"]
-        told = await self.hub.ask(lambda core: questions.subscription_of(core, who.owner, id))
-        if told is None:
+        response = await self.hub.ask(lambda core: questions.subscription_of(core, who.owner, id))
+        if response is None:
             raise not_found("subscription", id)
-        return answer({"subscription": told})
+        return answer({"subscription": response})
 
     @handles("DELETE", "/v1/subscriptions/{id:path}", "subscribe")
     async def delete_subscription(self, request: Request, who: Principal) -> Response:
@@ -152,8 +152,8 @@ class Handlers:
         raws = lines_of(await body_of(request, self.limits.body))
         found = await self.submit(who, client_of(request), raws, "subscribe", wants_results=False)
         found.errors = [(position + 1, error) for position, error in found.errors]
-        told = found.to_dict(who.owner, with_results=False, position="line")
-        return answer(told, 400 if raws and not found.accepted else 200)
+        response = found.to_dict(who.owner, with_results=False, position="line")
+        return answer(response, 400 if raws and not found.accepted else 200)
 
     # Events.
 
@@ -163,13 +163,13 @@ class Handlers:
         raws = await events_of(request, self.limits.body)
         wants_results = request.query_params.get("results", "true") != "false"
         found = await self.submit(who, "default", raws, "publish", wants_results=wants_results)
-        told = found.to_dict(who.owner, with_results=wants_results)
+        response = found.to_dict(who.owner, with_results=wants_results)
         status = 200
         if raws and not found.accepted:
             status = 400
             if all(isinstance(error, RefusedError) for _, error in found.errors):
                 raise found.errors[0][1]
-        return answer(told, status)
+        return answer(response, status)
 
     @handles("GET", "/v1/events/recent", "subscribe")
     async def recent_events(self, request: Request, who: Principal) -> Response:

@@ -196,13 +196,13 @@ class Hub:
     async def ask(self, question: Callable[[Core], Found]) -> Found:
         """The answer of the core to *question*, in its turn; its error is raised."""
         future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-        self.owner.put(Question(question, lambda answer: _settle(future, answer)))
+        self.owner.put(Question(question, lambda answer: _resolve(future, answer)))
         return await future
 
     async def submit(self, records: Records) -> RecordsAnswer:
         """What *records* led to, once it is kept."""
         future: asyncio.Future[RecordsAnswer] = asyncio.get_running_loop().create_future()
-        self.submit_soon(records, lambda answer: _settle(future, answer))
+        self.submit_soon(records, lambda answer: _resolve(future, answer))
         return await future
 
     def submit_soon(self, records: Records, reply: Callable[[Any], None]) -> None:
@@ -301,7 +301,7 @@ class Hub:
                 feed.look_again()
 
 
-def _settle(future: asyncio.Future[Any], answer: Any) -> None:
+def _resolve(future: asyncio.Future[Any], answer: Any) -> None:
     if future.done():
         return
     if isinstance(answer, StentorError):

@@ -17,7 +17,7 @@ _COUNTS = {
 }
 
 
-class Metrics:
+class ServiceMetrics:
     """The metrics of one service."""
 
     def __init__(self, hub: Hub) -> None:
@@ -75,6 +75,6 @@ class Metrics:
                 labels=["quantile"],
             )
             for share in (0.5, 0.99):
-                place = min(len(latencies) - 1, int(len(latencies) * share))
-                family.add_metric([str(share)], latencies[place])
+                position = min(len(latencies) - 1, int(len(latencies) * share))
+                family.add_metric([str(share)], latencies[position])
             yield family

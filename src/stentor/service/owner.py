@@ -180,7 +180,7 @@ class Owner:
 
     def _refused(self, command: Records) -> RecordsAnswer:
         error = self._failure or StoreError("the store has failed")
-        return RecordsAnswer(errors=[(place, error) for place in range(len(command.raws))])
+        return RecordsAnswer(errors=[(position, error) for position in range(len(command.raws))])
 
     def _ask(self, question: Question) -> None:
         core = self._usable_core()

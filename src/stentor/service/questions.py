@@ -47,7 +47,9 @@ def subscriptions_page(
         if id > after and (client is None or store.client_of(f"{owner}/{id}") == client)
     )
     ids = heapq.nsmallest(limit + 1, wanted)
-    found = [told for id in ids[:limit] if (told := subscription_of(core, owner, id)) is not None]
+    found = [
+        response for id in ids[:limit] if (response := subscription_of(core, owner, id)) is not None
+    ]
     return {"subscriptions": found, "next": ids[limit - 1] if len(ids) > limit else None}
 
 

@@ -67,11 +67,11 @@ def error_answer(error: StentorError, owner: str = "") -> ErrorAnswer:
 
 
 def _without_owners(message: str, owner: str) -> str:
-    def told(found: re.Match[str]) -> str:
+    def response(found: re.Match[str]) -> str:
         is_own = found[2] == owner
         return f"{found[1]} {found[3]!r}" if is_own else f"another owner's {found[1]}"
 
-    message = _OWNED.sub(told, message)
+    message = _OWNED.sub(response, message)
     return _ID.sub(lambda found: repr(found[2]) if found[1] == owner else found[0], message)
 
 

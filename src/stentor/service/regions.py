@@ -53,12 +53,12 @@ def _region(region: Box | Circle | Polygon, at: Point | None) -> dict[str, Any]:
     match region:
         case Circle(centre, radius):
             where = at if centre is None else centre
-            told = None if where is None else [where.x, where.y]
-            return {"kind": "circle", "centre": told, "radius": radius, "here": centre is None}
+            response = None if where is None else [where.x, where.y]
+            return {"kind": "circle", "centre": response, "radius": radius, "here": centre is None}
         case Box(west, south, east, north):
             return {"kind": "box", "west": west, "south": south, "east": east, "north": north}
         case Polygon(rings):
-            told_rings = [[[point.x, point.y] for point in ring] for ring in rings]
-            return {"kind": "polygon", "rings": told_rings}
+            ring_lists = [[[point.x, point.y] for point in ring] for ring in rings]
+            return {"kind": "polygon", "rings": ring_lists}
         case _:
             assert_never(region)

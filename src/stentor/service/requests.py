@@ -20,7 +20,7 @@ from stentor.wire.formats import ReadSettings, objects_of
 from stentor.wire.json_text import from_json
 
 if TYPE_CHECKING:
-    from stentor.service.metrics import Metrics
+    from stentor.service.metrics import ServiceMetrics
     from stentor.service.webhooks import Webhooks
 
 NDJSON: Final = "application/x-ndjson"
@@ -37,7 +37,12 @@ class Service:
     """What all handlers share."""
 
     def __init__(
-        self, settings: ServeSettings, hub: Hub, gate: Gate, metrics: Metrics, webhooks: Webhooks
+        self,
+        settings: ServeSettings,
+        hub: Hub,
+        gate: Gate,
+        metrics: ServiceMetrics,
+        webhooks: Webhooks,
     ) -> None:
         self.settings, self.hub, self.gate = settings, hub, gate
         self.metrics, self.webhooks = metrics, webhooks

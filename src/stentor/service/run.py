@@ -21,6 +21,7 @@ from stentor.service.settings import ServeSettings
 _LOG: Final = logging.getLogger("stentor.service")
 #: Seconds that open requests are given to end.
 _GRACE: Final = 5
+_BACKLOG: Final = 2048
 #: Seconds after which another thread may run: the owner's and the loop's wait for each other.
 _SWITCH: Final = 0.0005
 
@@ -58,7 +59,7 @@ def serve(settings: ServeSettings, on_ready: Callable[[ServeSettings], None] = s
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        backlog=2048,
+        backlog=_BACKLOG,
         timeout_graceful_shutdown=_GRACE,
         ssl_certfile=settings.tls.certificate,
         ssl_keyfile=settings.tls.key,
@@ -97,6 +98,7 @@ def _bind(settings: ServeSettings) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((settings.host, settings.port))
+        bound.listen(_BACKLOG)  # who hears that it is ready can connect
     except OSError as error:
         bound.close()
         raise SettingsError(
@@ -127,7 +129,7 @@ def configure_logs(form: str) -> None:
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        response: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
@@ -135,5 +137,5 @@ class _JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         if record.exc_info:
-            told["error"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(told).decode()
+            response["error"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(response).decode()

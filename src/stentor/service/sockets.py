@@ -134,8 +134,8 @@ class Socket:
             if watcher.events:
                 seen, watcher.events = watcher.events, []
                 skipped, watcher.skipped = watcher.skipped, 0
-                told = [one.to_dict(owner) for one in seen]
-                await self._send({"type": "events", "events": told, "skipped": skipped})
+                response = [one.to_dict(owner) for one in seen]
+                await self._send({"type": "events", "events": response, "skipped": skipped})
             if watcher.changed:
                 changed, watcher.changed = watcher.changed, {}
                 await self._send(await self._changes(owner, changed))
@@ -150,8 +150,8 @@ class Socket:
         found = await self._hub.ask(
             lambda core: {id: questions.subscription_of(core, owner, id) for id in changed}
         )
-        there = [told for told in found.values() if told is not None]
-        gone = [id for id, told in found.items() if told is None]
+        there = [response for response in found.values() if response is not None]
+        gone = [id for id, response in found.items() if response is None]
         return {"type": "subscriptions", "changed": there, "removed": gone}
 
     # In.
@@ -187,8 +187,8 @@ class Socket:
             if not self._act(frame, ref):
                 self._unanswered.release()
         except StentorError as error:
-            told = error_answer(error, self._key[0])
-            self._answers.put_nowait({"type": "error", "ref": ref, "error": told})
+            response = error_answer(error, self._key[0])
+            self._answers.put_nowait({"type": "error", "ref": ref, "error": response})
 
     def _act(self, frame: dict[str, Any], ref: Any) -> bool:
         """Whether *frame* will be answered."""
@@ -223,8 +223,8 @@ class Socket:
         records = Records(owner, client, raws, op, self._who.record_scopes, wants)
 
         def reply(answer: RecordsAnswer) -> None:
-            told = answer.to_dict(owner, with_results=wants)
-            self._answers.put_nowait({"type": "answer", "ref": ref, **told})
+            response = answer.to_dict(owner, with_results=wants)
+            self._answers.put_nowait({"type": "answer", "ref": ref, **response})
 
         self._hub.submit_soon(records, reply)
 
