@@ -26,10 +26,12 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.ragged import concatenate, take
 from stentor.engine.clock import Clock
+from stentor.engine.passages import Passages, ended_events, ended_rows, passages_of
 from stentor.engine.plan import (
     IN_INDEX,
     Admitted,
     Change,
+    Operation,
     Plan,
     PlannedRecord,
     StateView,
@@ -70,6 +72,7 @@ class StepResult:
     errors: dict[int, StentorError]
     never: list[int]  # the steps that brought a subscription which no event can match
     shrunk: list[tuple[int, SafeRegion]] = field(default_factory=list)  # and by which step
+    passages: Passages | None = None
 
 
 def apply(
@@ -91,7 +94,7 @@ def apply(
         len(arriving.texts),
         state.seq,
         state.time,
-        StateView(state.version, state.event_until),
+        StateView(state.version, state.event),
         clock,
     )
     if _only_moves(plan):
@@ -101,6 +104,10 @@ def apply(
         return StepResult([], NO_PAIRS, changes, plan.errors, [])
     versions = version_columns(state, plan, arriving)
     events = admitted_events(plan, arriving)
+    matched = events
+    if plan.ended:
+        matched = concatenate([events, ended_events(state, plan, arriving.steps, arriving.events)])
+    has_events = bool(event_count(matched))
     is_live = bool(state.index.live.current_count) or bool((events.until != NEVER).any())
     to_match = versions_to_match(state, plan.changes if is_live else [], versions)
     never = _never(plan, arriving)
@@ -108,22 +115,25 @@ def apply(
     live = take(events, kept) if len(kept) else NO_EVENTS
     shrunk = state.regions.shrunk(live, state.index.columns_with, _endings(plan))
     pairs: MatchPairs | ScoredPairs = NO_PAIRS
-    if plan.published and not plan.changes:
-        pairs = match(state, events, top, threads)
+    if has_events and not plan.changes:
+        pairs = match(state, matched, top, threads)
     with state.change():
         if shrunk is not None:
             state.shrink_regions(shrunk)
-        if not plan.published:
+        if not has_events:
             apply_changes(state, plan, versions, arriving.texts)
         elif plan.changes:
             pairs = _matched_while_changing(
-                state, plan, versions, arriving.texts, events, top, threads
+                state, plan, versions, arriving.texts, matched, top, threads
             )
+        first = state.index.live.count
         if len(kept):
             state.hold(
                 live, [arriving.steps[plan.published[position]].id for position in kept.tolist()]
             )
-        changes = _changes(state, plan.changes, to_match)
+        ended = ended_rows(plan, kept, first)
+        changes = _changes(state, plan, to_match, ended)
+        state.drop([*ended])
         _pass_time(state, plan)
     regions: list[tuple[int, SafeRegion]] = []
     if shrunk is not None:
@@ -131,7 +141,11 @@ def apply(
         ids = [state.subscribers.ids[row] for row in shrunk.row.tolist()]
         shrunk_regions = regions_of(ids, *shrunk[2:], state.regions.plane)
         regions = list(zip(records, shrunk_regions, strict=True))
-    return StepResult(plan.published, pairs, changes, plan.errors, never, regions)
+    published: Sequence[int] = plan.published
+    passages = None
+    if any(step.operation in (Operation.UPDATE, Operation.WITHDRAW) for step in arriving.steps):
+        published, pairs, passages = passages_of(plan, arriving.steps, pairs)
+    return StepResult(published, pairs, changes, plan.errors, never, regions, passages)
 
 
 def _endings(plan: Plan) -> dict[int, int]:
@@ -155,6 +169,7 @@ def _only_moves(plan: Plan) -> bool:
     return (
         bool(plan.changes)
         and not plan.published
+        and not plan.ended
         and len(plan.touched) == len(plan.changes)
         and all(
             change.after is not None and _is_moved_in_index(change.after) for change in plan.changes
@@ -439,22 +454,32 @@ def text_of(state: State, version: Version, texts: Sequence[str] | ShapedTexts) 
 
 def _changes(
     state: State,
-    changes: list[Change],
+    plan: Plan,
     to_match: tuple[SubscriptionColumns, dict[Version, int]],
+    ended: dict[int, int],
 ) -> dict[int, Changes]:
-    """How each change changed its subscriber's answer among the events that were live then."""
+    """How each change changed its subscriber's answer among the events that were live then.
+
+    *ended* are the rows of live events that ended in this step, by the seq of their end.
+    """
+    changes = plan.changes
     columns, positions = to_match
     if not positions or not state.index.live.current_count:
         return {change.record: Changes() for change in changes}
     pairs = state.index.match_live(columns)
     live = state.index.live.columns
+    upto = np.full(len(live.seq) if ended else 0, NEVER, np.int64)
+    upto[[*ended]] = [*ended.values()]
 
     def answer(version: Version | None, change: Change) -> Int64:
         if version is None:
             return np.zeros(0, np.int64)
         position = positions[version]
         rows = pairs.rows[pairs.starts[position] : pairs.starts[position + 1]]
-        return rows[(live.seq[rows] < change.seq) & (live.until[rows] > change.time)]
+        is_live = (live.seq[rows] < change.seq) & (live.until[rows] > change.time)
+        if ended:
+            is_live &= upto[rows] > change.seq
+        return rows[is_live]
 
     reported: dict[int, Changes] = {}
     for change in changes:

@@ -23,7 +23,16 @@ from stentor.errors import RecordError, SettingsError, StentorError
 from stentor.language.check import CheckedExpression, check_expression
 from stentor.language.printer import to_text
 from stentor.model import Schema, Subscription
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.record import (
+    Move,
+    Publish,
+    Record,
+    Subscribe,
+    Unsubscribe,
+    Update,
+    Withdraw,
+    lasting,
+)
 from stentor.model.values.object import says
 from stentor.model.values.string import describe
 from stentor.model.values.time import BEGINNING, NEVER
@@ -32,7 +41,7 @@ from stentor.wire.cells.time import filled
 from stentor.wire.events import learn_event
 from stentor.wire.formats import ReadSettings, record_from_object
 from stentor.wire.limits import RecordLimits
-from stentor.wire.record import EventReader
+from stentor.wire.record import EventOp, EventReader
 from stentor.wire.records import Op, check_record
 from stentor.wire.tables import (
     PlainRow,
@@ -118,9 +127,10 @@ class RecordEncoder:
         self._count += 1
         if isinstance(record, RecordError):
             raise record
-        if type(record) is dict and says(record.get("op"), "publish"):
-            said = self._reader.read(record, self._events)
-            self._published(self._clock() if said is None else said)
+        if type(record) is dict and says(record.get("op"), "publish", "update"):
+            op: EventOp = "update" if record["op"] == "update" else "publish"
+            said = self._reader.read(record, self._events, op=op)
+            self._published(Operation[op.upper()], self._clock() if said is None else said)
             return
         if isinstance(record, Mapping):
             record = record_from_object(record, self._schema, ReadSettings(limits=self._limits))
@@ -129,21 +139,25 @@ class RecordEncoder:
         else:
             if not is_checked:
                 check_record(record, self._schema, self._limits)
-            if isinstance(record, Publish):
+            if isinstance(record, Publish | Update):
                 learn_event(record.event, self._schema)
         time = self._clock() if record.time is None else record.time
         if isinstance(record, Publish):
             self._events.add_event(record.event, self._schema)
-            self._published(time)
+            self._published(Operation.PUBLISH, time)
+            return
+        if isinstance(record, Update):
+            self._events.add_event(lasting(record.event), self._schema)
+            self._published(Operation.UPDATE, time)
             return
         self._steps.append(self._step(record, time, examined))
         self._positions.append(self._count - 1)
 
-    def _published(self, time: int | None) -> None:
+    def _published(self, operation: Operation, time: int | None) -> None:
         """Let the last event that was read be a step."""
         position = len(self._events) - 1
         id, until = self._events.ids[position], self._events.until[position]
-        self._steps.append(PlannedRecord(Operation.PUBLISH, id, time, position, until))
+        self._steps.append(PlannedRecord(operation, id, time, position, until))
         self._positions.append(self._count - 1)
 
     def batch(self) -> RecordBatch:
@@ -157,7 +171,7 @@ class RecordEncoder:
 
     def _step(
         self,
-        record: Subscribe | Unsubscribe | Move,
+        record: Subscribe | Unsubscribe | Move | Withdraw,
         time: int | None,
         examined: CheckedExpression | None,
     ) -> PlannedRecord:
@@ -171,6 +185,8 @@ class RecordEncoder:
                 return self._subscribe(subscription, examined, time)
             case Unsubscribe(id):
                 return PlannedRecord(Operation.UNSUBSCRIBE, id, time)
+            case Withdraw(id):
+                return PlannedRecord(Operation.WITHDRAW, id, time)
             case Move(id, at):
                 return PlannedRecord(Operation.MOVE, id, time, at=at)
 
@@ -220,13 +236,14 @@ class NewEvents(NamedTuple):
 
     columns: EventColumns
     ids: Any  # a list of strings, or an Arrow array of them
+    operation: Operation = Operation.PUBLISH
 
     def arriving(self) -> EncodedRecords:
         """The same as a step takes it."""
         untils, times = self.columns.until.tolist(), self.columns.time.tolist()
         ids = self.ids if isinstance(self.ids, list) else self.ids.to_pylist()
         steps = [
-            PlannedRecord(Operation.PUBLISH, id, time, position, until)
+            PlannedRecord(self.operation, id, time, position, until)
             for position, (id, time, until) in enumerate(zip(ids, times, untils, strict=True))
         ]
         return EncodedRecords(steps, events=self.columns)
@@ -265,33 +282,38 @@ class BatchReader:
         _check_ops([row.get("op") for row in rows if isinstance(row, dict)], op)
         return self.records([{**row, "op": op} if isinstance(row, dict) else row for row in rows])
 
-    def events(self, events: Any) -> tuple[RecordBatch, NewEvents]:
-        """A table of events, or a list of dicts."""
+    def events(self, events: Any, op: EventOp = "publish") -> tuple[RecordBatch, NewEvents]:
+        """A table of events, or a list of dicts, that all do *op*."""
         now = self._now()
         default = BEGINNING if now is None else now
         if isinstance(events, list):
-            return self._event_list(events, default)
+            return self._event_list(events, default, op)
         table = to_arrow(events)
-        read = read_event_table(table, self._schema, default_time=default, limits=self._limits)
+        read = read_event_table(
+            table, self._schema, default_time=default, limits=self._limits, op=op
+        )
         errors: dict[int, StentorError] = {
             one.row: RecordError(one.reason) for one in read.rejected if one.row is not None
         }
         batch = RecordBatch(table.num_rows, read.ids, read.rows, errors)
-        return batch, NewEvents(read.columns, read.ids)
+        return batch, NewEvents(read.columns, read.ids, Operation[op.upper()])
 
-    def _event_list(self, events: list[Any], default: int) -> tuple[RecordBatch, NewEvents]:
+    def _event_list(
+        self, events: list[Any], default: int, op: EventOp
+    ) -> tuple[RecordBatch, NewEvents]:
         reader, buffer = EventReader(self._schema, self._limits), EventBuffer()
         errors: dict[int, StentorError] = {}
         for row, raw in enumerate(events):
             try:
-                said = reader.read(raw, buffer)
+                said = reader.read(raw, buffer, op=op)
             except StentorError as error:
                 errors[row] = error
             else:
                 buffer.time[len(buffer) - 1] = default if said is None else said
         read = np.delete(np.arange(len(events)), list(errors))
         ids = list(buffer.ids)
-        return RecordBatch(len(events), ids, read, errors), NewEvents(buffer.batch(), ids)
+        new = NewEvents(buffer.batch(), ids, Operation[op.upper()])
+        return RecordBatch(len(events), ids, read, errors), new
 
     def sample(self, events: Any) -> EventColumns:
         """A table of events that are only looked at; it teaches the schema nothing."""

@@ -43,8 +43,8 @@ from stentor.language.builder import Built
 from stentor.language.check import check_expression
 from stentor.language.limits import Limits
 from stentor.language.printer import to_text
-from stentor.model import Changes, Event, Expression, Schema, Scoring
-from stentor.model.record import Record, Unsubscribe
+from stentor.model import Changes, Event, EventChanges, Expression, Schema, Scoring
+from stentor.model.record import Record, Unsubscribe, Withdraw
 from stentor.model.values import read_location
 from stentor.model.values.string import describe, read_id
 from stentor.model.values.time import BEGINNING, NEVER, read_time
@@ -204,7 +204,10 @@ class Engine(Questions):
             own = self._reader.read(event, one, end)
             said = when if when is not None else self._clock.now() if own is None else own
             if one.until[0] != NEVER:
-                return self._hold(one, said)
+                report = self._hold(one, said, Operation.PUBLISH)
+                wanted_by = WantedBy(_raised(report))
+                wanted_by.shrunk = [region for _, region in report.shrunk]
+                return wanted_by
             state = self._state
             admitted = admit_event(one.ids[0], NEVER, said, state, self._clock)
             if admitted.error is not None:
@@ -217,6 +220,32 @@ class Engine(Questions):
             self._tidy(state)
         return wanted_by
 
+    def update(
+        self, event: Mapping[str, Any] | Event, *, until: When = None, time: When = None
+    ) -> EventChanges:
+        """Let *event* be live, instead of the one of its id where there is one; whom that changes.
+
+        It stays live till *until*; where it says none, till it is withdrawn.
+        """
+        end, when = read_time(until, "until"), read_time(time, "time")
+        with self._lock, self._one() as one:
+            self._forget_unused()
+            own = self._reader.read(event, one, end, "update")
+            said = when if when is not None else self._clock.now() if own is None else own
+            report = self._hold(one, said, Operation.UPDATE)
+            changes: EventChanges = _raised(report)
+            changes.shrunk.extend(region for _, region in report.shrunk)
+        return changes
+
+    def withdraw(self, id: str, *, time: When = None) -> list[str]:
+        """End the live event *id*; the ids of those who had it, sorted.
+
+        An UnknownIdError where none is live.
+        """
+        changes = _raised(self._one_record(Withdraw(read_id(id), read_time(time, "time"))))
+        left: list[str] = changes.left
+        return left
+
     # Many records at a time.
 
     def step(
@@ -228,8 +257,9 @@ class Engine(Questions):
     ) -> Report:
         """The answers to mixed *records* in order: exactly those of feeding them one by one.
 
-        A record is a dict with an `op` (subscribe, unsubscribe, move, publish), one of
-        `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its error.
+        A record is a dict with an `op` (subscribe, unsubscribe, move, publish, update, withdraw),
+        one of `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its
+        error.
         With *top*, an event is for its k best only, by *scoring* ("sum" or "max").
         """
         best = TopK.read(top, scoring)
@@ -247,6 +277,22 @@ class Engine(Questions):
         with self._lock:
             self._forget_unused()
             return self._report(*self._batches.events(events), best)
+
+    def update_batch(
+        self, events: Any, *, top: int | None = None, scoring: Scoring | str = Scoring.SUM
+    ) -> Report:
+        """`update` with each of *events*: a table, as `publish_batch` takes it, or dicts."""
+        best = TopK.read(top, scoring)
+        cold.expect(self, events)
+        with self._lock:
+            self._forget_unused()
+            return self._report(*self._batches.events(events, "update"), best)
+
+    def withdraw_batch(self, ids: Any) -> Report:
+        """Withdraw each row of a table with `id` and perhaps `time`."""
+        cold.expect(self, ids)
+        with self._lock:
+            return self._report(*self._batches.rows(ids, "withdraw"))
 
     def subscribe_batch(self, subscriptions: Any, expression: str | None = None) -> Report:
         """Subscribe each row of a table.
@@ -327,7 +373,7 @@ class Engine(Questions):
         announce_compilation(self._kernels)
         with self._lock:
             state, result = self._state, None
-            if isinstance(arriving, NewEvents):
+            if isinstance(arriving, NewEvents) and arriving.operation is Operation.PUBLISH:
                 result = apply_events(state, arriving.columns, self._clock, top, self.threads)
             elif isinstance(arriving, NewSubscriptions):
                 result = apply_new(state, *arriving, self._clock)
@@ -375,15 +421,12 @@ class Engine(Questions):
         with self._lock:
             return self._report(*self._batches.record(record))
 
-    def _hold(self, one: EventBuffer, said: int | None) -> WantedBy:
-        """Publish an event that stays live."""
+    def _hold(self, one: EventBuffer, said: int | None, operation: Operation) -> Report:
+        """Publish, or update, an event that stays live."""
         one.encode(BEGINNING, 0)
-        step = PlannedRecord(Operation.PUBLISH, one.ids[0], said, 0, one.until[0])
+        step = PlannedRecord(operation, one.ids[0], said, 0, one.until[0])
         batch = RecordBatch(1, [step.id], np.zeros(1, np.int64), {})
-        report = self._report(batch, EncodedRecords([step], events=one.copy()))
-        wanted_by = WantedBy(_raised(report))
-        wanted_by.shrunk = [region for _, region in report.shrunk]
-        return wanted_by
+        return self._report(batch, EncodedRecords([step], events=one.copy()))
 
 
 def step_checked(engine: Engine, records: Sequence[Record]) -> Report:

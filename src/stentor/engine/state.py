@@ -13,13 +13,13 @@ from stentor.encoding.columns import EventColumns, Float64, Int64, SubscriptionC
 from stentor.encoding.ragged import take
 from stentor.engine.endings import Endings
 from stentor.engine.ids import NO_ROW, IdTable
-from stentor.engine.plan import IN_INDEX, Version
+from stentor.engine.plan import IN_INDEX, EventVersion, Version
 from stentor.engine.safe_region import Regions, Shrunk
 from stentor.engine.texts import ExpressionTexts, ShapedTexts
 from stentor.errors import BrokenEngineError
 from stentor.index.contract import NOTHING_LEARNED, Index, Learned
 from stentor.index.layered import Layered
-from stentor.index.live import MatchChanges
+from stentor.index.pairs import MatchChanges
 from stentor.index.safe_distance import SafeDistances
 from stentor.index.table import moved
 from stentor.model import Schema
@@ -111,6 +111,13 @@ class State:
         row = self.events.row(id)
         return None if row == NO_ROW else int(self.index.live.columns.until[row])
 
+    def event(self, id: str) -> EventVersion | None:
+        """The live event *id*, though it may be over; None where it is not kept."""
+        row = self.events.row(id)
+        if row == NO_ROW:
+            return None
+        return EventVersion(IN_INDEX, row, int(self.index.live.columns.until[row]))
+
     def insert(
         self,
         columns: SubscriptionColumns,
@@ -184,11 +191,12 @@ class State:
             for row in rows:
                 self.subscribers.forget(self.subscribers.ids[row], row)
 
-    def hold(self, events: EventColumns, ids: list[str]) -> None:
-        """Keep live events; one that was over under the same id no longer goes by it."""
+    def hold(self, events: EventColumns, ids: list[str]) -> int:
+        """Keep live events, which their ids mean from now on; the event row of the first."""
         first = self.index.hold(events)
         self.events.add(ids)
         self._events_ending.add(range(first, first + len(ids)), events.until.tolist())
+        return first
 
     def drop(self, rows: list[int]) -> None:
         """Forget the live events in *rows*."""

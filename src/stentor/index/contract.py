@@ -26,7 +26,7 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
 )
 from stentor.encoding.event import EventBuffer
-from stentor.index.live import MatchChanges, match_changes
+from stentor.index.pairs import MatchChanges, match_changes
 from stentor.index.table import FROM_THE_START, EventTable
 from stentor.model import Point, Scoring
 

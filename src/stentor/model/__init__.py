@@ -22,7 +22,7 @@ from stentor.model.expression import (
     Within,
 )
 from stentor.model.kind import Kind
-from stentor.model.match import Changes, Match
+from stentor.model.match import Changes, EventChanges, Match
 from stentor.model.region import Box, Circle, Polygon, Region
 from stentor.model.schema import Schema
 from stentor.model.scoring import Scoring
@@ -39,6 +39,7 @@ __all__ = [
     "Comparison",
     "Constant",
     "Event",
+    "EventChanges",
     "Expression",
     "Has",
     "In",

@@ -10,7 +10,7 @@ from stentor.model.values import Value
 
 #: What a record says beside its attributes: in the flat form of an event no attribute can have
 #: such a name, so no subscription wants one.
-RECORD_FIELDS: Final = ("id", "until", "time", "weights", "seq", "op")
+RECORD_FIELDS: Final = ("id", "until", "time", "weights", "seq", "op", "among")
 
 
 def field_not_attribute(name: str) -> tuple[str, str]:
@@ -23,9 +23,13 @@ def field_not_attribute(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Attributes by name, weights by attribute; it stays live only where it has an `until`."""
+    """Attributes by name, weights by attribute; it stays live only where it has an `until`.
+
+    It is for those subscriptions alone that have all labels of `among`.
+    """
 
     id: str
     attributes: Mapping[str, Value]
     weights: Mapping[str, float] = field(default_factory=dict)
     until: int | None = None
+    among: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Match(NamedTuple):
@@ -23,3 +23,20 @@ class Changes:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)
+
+
+@dataclass(frozen=True)
+class EventChanges:
+    """How it changed who wants an event: ids of subscriptions, sorted.
+
+    `entered` want it now and did not before, `left` the reverse, `stayed` want it as they did.
+    `shrunk` are the safe regions that it made smaller.
+    """
+
+    entered: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    stayed: list[str] = field(default_factory=list)
+    shrunk: list[Any] = field(default_factory=list, compare=False, repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.entered or self.left)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stentor.model.event import Event
 from stentor.model.subscription import Subscription
 from stentor.model.values import Point
+from stentor.model.values.time import FOR_GOOD
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,25 @@ class Publish:
 
     event: Event
     time: int | None = None
+    version: int = 0  # between brokers: of the live events of one id the later is larger
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An event comes, and replaces the live one of the same id, if there is one."""
+
+    event: Event
+    time: int | None = None
+    version: int = 0  # between brokers: of the live events of one id the later is larger
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """A live event ends before its time."""
+
+    id: str
+    time: int | None = None
+    version: int = 0  # between brokers: that and what came before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +62,10 @@ class Move:
     time: int | None = None
 
 
-Record = Publish | Subscribe | Unsubscribe | Move
+EventRecord = Publish | Update | Withdraw
+Record = EventRecord | Subscribe | Unsubscribe | Move
+
+
+def lasting(event: Event) -> Event:
+    """*event* as an update brings it: live until it is withdrawn, where it says no end."""
+    return replace(event, until=FOR_GOOD) if event.until is None else event

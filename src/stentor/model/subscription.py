@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from stentor.model.expression import Expression
 from stentor.model.values import Point
@@ -10,9 +11,14 @@ from stentor.model.values import Point
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a subscriber wants: an expression, its location, until when (microseconds)."""
+    """What a subscriber wants: an expression, its location, until when (microseconds).
+
+    `owner` is who it belongs to, `labels` are what events choose by among subscriptions.
+    """
 
     id: str
     expression: Expression
     at: Point | None = None
     until: int | None = None
+    owner: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)

@@ -36,9 +36,9 @@ NESTED: Final = "attributes"
 
 
 def event_from_dict(
-    raw: Raw, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS
+    raw: Raw, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS, op: str = "publish"
 ) -> Event:
-    """The event that *raw* describes; *schema* learns from it once all of it is valid.
+    """The event that *raw*, which does *op*, describes; *schema* learns once all of it is valid.
 
     In a declared schema, attributes that it does not have are left out unread.
 
@@ -49,7 +49,7 @@ def event_from_dict(
     """
     given = _attributes(check_object(raw, "an event"))
     _check_size(given, schema, limits)
-    check_event_op(raw.get("op"))
+    check_event_op(raw.get("op"), op)
     attributes: dict[str, Value] = {}
     for name, cell in given.items():
         if is_wanted(name, schema):
@@ -67,10 +67,10 @@ def event_from_dict(
     return event
 
 
-def check_event_op(op: Any) -> None:
-    """Refuse an event that does something else than to be published."""
-    if op is not None and not says(op, "publish"):
-        raise RecordError(f"an event's op is 'publish', got {describe(op)}", field="op")
+def check_event_op(op: Any, expected: str = "publish") -> None:
+    """Refuse an event that does something else than is *expected*."""
+    if op is not None and not says(op, expected):
+        raise RecordError(f"an event's op is {expected!r}, got {describe(op)}", field="op")
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:

@@ -134,7 +134,9 @@ def _write(
 ) -> None:
     own = take_rows(table, rows)
     if isinstance(part, EventPart):
-        taken = EventPart(take(part.columns, rows), part.order[rows], part.id_hash[rows])
+        taken = EventPart(
+            take(part.columns, rows), part.order[rows], part.id_hash[rows], part.operation[rows]
+        )
         write_events(folder, name, taken, own)
         return
     position = part.place[rows]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from stentor._files import explain_os_errors
@@ -37,6 +38,7 @@ class EventPart(NamedTuple):
     columns: EventColumns  # time is what the record said
     order: Int64
     id_hash: UInt64
+    operation: UInt8  # engine.plan.Operation; what withdraws an event has no attributes
 
 
 class ChangePart(NamedTuple):
@@ -59,6 +61,7 @@ def write_events(folder: Path, name: str, part: EventPart, rows: Any) -> None:
         **with_prefix("columns", part.columns),
         "order": part.order,
         "id_hash": part.id_hash,
+        "operation": part.operation,
     }
     _write(folder, name, EVENTS, arrays, rows)
 
@@ -67,7 +70,10 @@ def open_events(folder: Path, name: str) -> EventPart:
     """The events that were written under *name*."""
     arrays, _ = read_array_file(folder / f"{name}.{EVENTS}", kind=EVENTS)
     columns = read_only_columns(bundle_of(EventColumns, "columns", arrays))
-    return EventPart(columns, arrays["order"], arrays["id_hash"])
+    operation = arrays.get("operation")  # what waits since an older version publishes
+    if operation is None:
+        operation = np.zeros(len(arrays["order"]), np.uint8)
+    return EventPart(columns, arrays["order"], arrays["id_hash"], operation)
 
 
 def write_changes(folder: Path, name: str, part: ChangePart, rows: Any) -> None:
