@@ -215,10 +215,7 @@ class Broker(BrokerQuestions):
                     self._tables.strand_forwards(neighbour)
 
     def forward_stranded(self) -> BrokerOutput:
-        """What events lead to that were on their way when neighbours changed.
-
-        They come again as from a client, once all neighbours have greeted.
-        """
+        """What events lead to that were on their way: as from a client, once all have greeted."""
         self._check_usable()
         output = BrokerOutput()
         if stranded := [*self._tables.stranded]:
@@ -355,13 +352,11 @@ class Broker(BrokerQuestions):
     ) -> Answer:
         """The answer to *record* after what the engine's *answer* and *ranged* links call for."""
         match record, answer:
-            case Publish(event), list(keys):
-                version = self._tables.version_of(source, record)
-                return self._tables.forward(source, event, keys, ranged, self.time, output, version)
+            case Publish(), list(keys):
+                return self._tables.forward(source, record, keys, ranged, self.time, output)
             case ((Update() | Withdraw()), EventChanges()):
-                version = self._tables.version_of(source, record)
                 return self._tables.forward_update(
-                    source, record, answer, ranged, self.time, output, version
+                    source, record, answer, ranged, self.time, output
                 )
             case Publish(event), _:
                 self._tables.note_holder(source, event)

@@ -237,20 +237,20 @@ class Tables:
     def forward(
         self,
         source: str,
-        event: Event,
+        record: Publish,
         keys: list[str],
         ranged: list[str],
         time: int,
         output: BrokerOutput,
-        version: int,
     ) -> list[str]:
-        """Forward *event* to neighbours, those among *keys* and *ranged*.
+        """Forward an event to neighbours, those among *keys* and *ranged*.
 
         Over each link once at most, and never back. The clients here who want it, sorted as their
         keys are.
         """
+        event = record.event
         if event.until is not None:
-            self.hold_event(event, version, own=source == CLIENT)
+            self.hold_event(event, self.version_of(source, record), own=source == CLIENT)
         self.note_holder(source, event)
         clients, neighbours = _apart(keys)
         wanting = dict.fromkeys([*ranged, *neighbours])
@@ -269,14 +269,13 @@ class Tables:
         ranged: list[str],
         time: int,
         output: BrokerOutput,
-        version: int,
     ) -> EventChanges:
-        """Forward an update or a withdrawal, which has this *version*, to whom it concerns.
+        """Forward an update or a withdrawal to whom it concerns.
 
         Neighbours that want what the event is now get it; those that have what it was, and do not
         want it any more, are told that this is gone.
         """
-        id = about(record)
+        id, version = about(record), self.version_of(source, record)
         if isinstance(record, Withdraw):
             self._withdraw_event(id, version)
         else:
@@ -325,7 +324,7 @@ class Tables:
                 end = Withdraw(id, time, version)
                 [answer] = self.step(source, [end])
                 changes = answer if isinstance(answer, EventChanges) else EventChanges()
-                self.forward_update(source, end, changes, [], time, output, version)
+                self.forward_update(source, end, changes, [], time, output)
             else:
                 self._remember_gone(id, version, until, own=False)
         for neighbour, link in self._links.items() if news else ():

@@ -1,13 +1,55 @@
-"""What flows through an engine, in order: events and changes of subscriptions."""
+"""Events, subscriptions, the records that bring and change them, and what is reported."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
-from stentor.model.event import Event
-from stentor.model.subscription import Subscription
-from stentor.model.values import Point
+from stentor.model.expression import Expression
+from stentor.model.values import Point, Value
 from stentor.model.values.time import FOR_GOOD
+
+#: What a record says beside its attributes: in the flat form of an event no attribute can have
+#: such a name, so no subscription wants one.
+RECORD_FIELDS: Final = ("id", "until", "time", "weights", "seq", "op", "among")
+
+
+def field_not_attribute(name: str) -> tuple[str, str]:
+    """What is wrong with a question about the attribute *name*, a field of records; and advice."""
+    return (
+        f"{name!r} is a field of every record, not an attribute that can be asked for",
+        f"let events carry it as an attribute of another name, such as 'event_{name}'",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Attributes by name, weights by attribute; it stays live only where it has an `until`.
+
+    It is for those subscriptions alone that have all labels of `among`.
+    """
+
+    id: str
+    attributes: Mapping[str, Value]
+    weights: Mapping[str, float] = field(default_factory=dict)
+    until: int | None = None
+    among: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a subscriber wants: an expression, its location, until when (microseconds).
+
+    `owner` is who it belongs to, `labels` are what events choose by among subscriptions.
+    """
+
+    id: str
+    expression: Expression
+    at: Point | None = None
+    until: int | None = None
+    owner: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +111,39 @@ Record = EventRecord | Subscribe | Unsubscribe | Move
 def lasting(event: Event) -> Event:
     """*event* as an update brings it: live until it is withdrawn, where it says no end."""
     return replace(event, until=FOR_GOOD) if event.until is None else event
+
+
+class Match(NamedTuple):
+    """One delivery: an event for a subscription, with its score."""
+
+    event: str
+    subscription: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How a subscription's answer among the live events changed: ids of events, sorted."""
+
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed)
+
+
+@dataclass(frozen=True)
+class EventChanges:
+    """How it changed who wants an event: ids of subscriptions, sorted.
+
+    `entered` want it now and did not before, `left` the reverse, `stayed` want it as they did.
+    `shrunk` are the safe regions that it made smaller.
+    """
+
+    entered: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    stayed: list[str] = field(default_factory=list)
+    shrunk: list[Any] = field(default_factory=list, compare=False, repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.entered or self.left)

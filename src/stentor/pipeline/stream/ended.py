@@ -24,9 +24,8 @@ from stentor.index.storage.arrays import bundle_of, with_prefix
 from stentor.model.values.time import BEGINNING, NEVER
 from stentor.pipeline.commit.manifests import LiveSegment
 from stentor.pipeline.stream.order import EndedInBatch
-from stentor.pipeline.stream.parts import open_events
 from stentor.pipeline.stream.read_records import ReadPart
-from stentor.pipeline.stream.segments import ENDED, LIVE, ended_rows, open_live
+from stentor.pipeline.stream.segments import ENDED, LIVE, ended_rows, open_events, open_live
 
 
 class EndedPart(NamedTuple):
