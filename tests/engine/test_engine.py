@@ -68,6 +68,8 @@ def fed(engine, record):
                     return engine.subscribe(
                         one.id,
                         one.expression,
+                        owner=one.owner,
+                        labels=one.labels,
                         at=one.at,
                         until=seconds(one.until),
                         time=seconds(time),
@@ -89,7 +91,7 @@ def comparable(answer):
 
 
 @every_index
-@given(history=strategies.histories(), event=strategies.events())
+@given(history=strategies.histories(labelled=True), event=strategies.events())
 def test_every_record_is_answered_as_the_oracle_does(index, history, event):
     engine = stentor.Engine(index, schema=grid.schema(), clock=None)
     oracle = Oracle(schema=grid.schema())
@@ -115,6 +117,7 @@ def test_every_record_is_answered_as_the_oracle_does(index, history, event):
             shown = engine.get(id)
             assert parse(shown["expression"]) == one.expression
             assert shown.get("at") == (None if one.at is None else list(one.at))
+            assert (shown.get("owner"), shown.get("labels", {})) == (one.owner, one.labels)
             explanation = engine.explain(id, event)
             truth, score = evaluate(one.expression, event, here=one.at)
             assert (explanation.matches, explanation.score) == (truth is True, score)

@@ -37,7 +37,7 @@ def oracle_answers(records, **asked):
 @st.composite
 def cut_histories(draw):
     """A history, and the same in parts."""
-    history = draw(strategies.histories(max_size=20))
+    history = draw(strategies.histories(max_size=20, labelled=draw(st.booleans())))
     cuts = sorted(draw(st.lists(st.integers(0, len(history)), max_size=4)))
     edges = [0, *cuts, len(history)]
     return history, [history[start:stop] for start, stop in pairwise(edges)]

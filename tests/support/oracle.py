@@ -97,7 +97,11 @@ class Oracle:
 
     def top(self, event: Event, k: int, scoring: Scoring = Scoring.SUM) -> list[tuple[str, float]]:
         """The k subscriptions for which *event* scores best, best first, equal ones by id."""
-        found = {id: self._evaluated(one, event, scoring) for id, one in self._holding().items()}
+        found = {
+            id: self._evaluated(one, event, scoring)
+            for id, one in self._holding().items()
+            if event.among.items() <= one.labels.items()
+        }
         scores = [(id, evaluation.score) for id, evaluation in found.items() if evaluation.truth]
         return sorted(scores, key=lambda one: (-one[1], one[0]))[:k]
 
@@ -178,6 +182,8 @@ class Oracle:
         return Changes(added=sorted(wants - wanted), removed=sorted(wanted - wants))
 
     def _wants(self, subscription: Subscription, event: Event) -> bool:
+        if not event.among.items() <= subscription.labels.items():
+            return False
         return self._evaluated(subscription, event).truth is True
 
     def _evaluated(

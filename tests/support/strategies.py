@@ -219,10 +219,13 @@ def subscriptions(
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, max_size: int = 16, max_predicates: int = 4) -> list[Record]:
+def histories(
+    draw: st.DrawFn, *, max_size: int = 16, max_predicates: int = 4, labelled: bool = False
+) -> list[Record]:
     """Records of every kind in order; there are few ids, so that many replace or collide.
 
     Time mostly goes on; some records carry none, or one that is past, and some are over already.
+    Where they are *labelled*, subscriptions have owners and labels, and events are for some.
     """
     history: list[Record] = []
     now = 0
@@ -232,8 +235,26 @@ def histories(draw: st.DrawFn, *, max_size: int = 16, max_predicates: int = 4) -
         if draw(st.integers(0, 3)):
             time = max(0, now + draw(st.sampled_from(_STEPS)))
             now = max(now, time)
+        if labelled:
+            record = draw(_labelled(record))
         history.append(_dated(record, time, now))
     return history
+
+
+def _labelled(record: Record) -> st.SearchStrategy[Record]:
+    """*record* with labels."""
+    labels = st.sampled_from(grid.LABELS)
+    if isinstance(record, Publish | Update):
+        return labels.map(lambda one: replace(record, event=replace(record.event, among=one)))
+    if isinstance(record, Subscribe):
+        return st.builds(
+            lambda owner, one: replace(
+                record, subscription=replace(record.subscription, owner=owner, labels=one)
+            ),
+            st.sampled_from(grid.OWNERS),
+            labels,
+        )
+    return st.just(record)
 
 
 @cache

@@ -216,7 +216,8 @@ class Tables:
         self._store.strand_forwards(neighbour)
 
     def _own(self, subscription: Subscription) -> Interest:
-        return Interest(self.name_of(subscription.id), subscription)
+        plain = replace(subscription, owner=None, labels={})  # these stay here
+        return Interest(self.name_of(subscription.id), plain)
 
     def name_of(self, id: str) -> str:
         """What the overlay calls the client's subscription *id*."""

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from stentor.engine.clock import Clock
+from stentor.engine.tags import Among
 from stentor.errors import AlreadyOverError, DuplicateEventError, StentorError, UnknownIdError
 from stentor.model import Point
 from stentor.model.values.time import NEVER, format_timestamp
@@ -55,6 +56,7 @@ class PlannedRecord(NamedTuple):
     until: int = NEVER
     at: Point | None = None
     seq: int | None = None
+    among: Among | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +80,7 @@ class EventVersion:
     record: int  # of this step, which brought it, or IN_INDEX
     row: int  # its row among the live events, where it is IN_INDEX
     until: int
+    among: Among | None = None
 
 
 class EndedEvent(NamedTuple):
@@ -239,7 +242,7 @@ def _plan_event(
     if step.operation is not Operation.WITHDRAW:
         plan.published.append(record)
         if step.until != NEVER:
-            live[step.id] = EventVersion(record, IN_INDEX, step.until)
+            live[step.id] = EventVersion(record, IN_INDEX, step.until, step.among)
 
 
 def check_event_change(operation: Operation, id: str, live_until: int | None) -> None:

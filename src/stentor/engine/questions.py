@@ -30,6 +30,7 @@ from stentor.errors import RecordError, SettingsError, UnknownIdError
 from stentor.language.limits import ANY_SIZE
 from stentor.language.parser import parse
 from stentor.model import Event, Schema, Scoring, Subscription
+from stentor.model.values.labels import read_labels, read_owner
 from stentor.model.values.string import read_id
 from stentor.model.values.time import FOR_GOOD, NEVER
 from stentor.wire.events import event_to_dict
@@ -153,14 +154,30 @@ class Questions(ABC):
             return shrunk(self._state, encoded, known, self._time())
 
     def get(self, id: str) -> dict[str, Any]:
-        """The subscription *id* in its JSON form: id, expression, at, until."""
+        """The subscription *id* in its JSON form: id, expression, at, until, owner, labels."""
         id = read_id(id)
         with self._lock:
             row = self._row(id)
             text, at = self._state.texts[row], self._state.index.position(row)
-            until = self._until(row)
+            until, tags = self._until(row), self._state.tags[row]
         tree = parse(text, schema=self.schema, limits=ANY_SIZE)
-        return subscription_to_dict(Subscription(id, tree, at, None if until == NEVER else until))
+        end = None if until == NEVER else until
+        return subscription_to_dict(Subscription(id, tree, at, end, *tags))
+
+    def subscriptions(
+        self, owner: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """The ids of the subscriptions of *owner* that have all of *labels*, sorted.
+
+        Without either of all. Cost: that of those that are found.
+        """
+        owner, wanted = read_owner(owner), read_labels(labels)
+        with self._lock:
+            index = self._state.index
+            rows = self._state.tags.rows_of(owner, wanted)
+            rows = rows[[index.is_current(row) for row in rows.tolist()]] if len(rows) else rows
+            rows = rows[index.until(rows) > self._time()]
+            return self._state.subscribers.sorted_ids(rows)
 
     def live(self) -> list[str]:
         """The ids of the events that are live, sorted."""
@@ -179,6 +196,8 @@ class Questions(ABC):
             if row == NO_ROW or columns.until[row] <= self._time():
                 raise UnknownIdError(f"no live event has the id {id!r}", id=id)
             found = event_of(columns, row, id, self.schema)
+            among = dict(self._state.among.get(row, ()))
+            found = replace(found, among=among) if among else found
         return event_to_dict(replace(found, until=None) if found.until == FOR_GOOD else found)
 
     def __contains__(self, id: object) -> bool:

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from stentor.encoding.columns import Int64, MatchPairs, ScoredPairs
-from stentor.engine.apply import StepResult, Unchanged
+from stentor.engine.apply import StepResult
 from stentor.engine.ids import StringStore
 from stentor.engine.safe_region import SafeRegion
+from stentor.engine.shortcuts import Unchanged
 from stentor.errors import StentorError
 from stentor.model import Changes, EventChanges
 

@@ -147,6 +147,17 @@ class Index(ABC):
     ) -> ScoredPairs:
         """For each event its k best rows and all that tie with the k-th; ascending rows."""
 
+    @abstractmethod
+    def match_rows(self, events: EventColumns, candidates: MatchPairs) -> MatchPairs:
+        """Of the rows that *candidates* name for each event, in any order, those that want it.
+
+        Cost: that of verifying them.
+        """
+
+    @abstractmethod
+    def scores(self, events: EventColumns, pairs: MatchPairs, scoring: Scoring) -> Float64:
+        """The score of each of *pairs*, which match."""
+
     def match_one(self, event: EventBuffer) -> Int64:
         """The rows that want the first of *event*, which is encoded; void after the next call.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from stentor.encoding.columns import Int64, MatchPairs, ScoredPairs
 from stentor.encoding.ragged import expand_slices
@@ -52,6 +53,18 @@ def pairs_of(pairs: Pairs, positions: Int64) -> Pairs:
     if isinstance(pairs, ScoredPairs):
         return ScoredPairs(starts, pairs.rows[taken], pairs.scores[taken])
     return MatchPairs(starts, pairs.rows[taken])
+
+
+def pairs_together(first: Pairs, second: Pairs, is_first: npt.NDArray[np.bool_]) -> Pairs:
+    """The matches of events that are in *first*, or, where not *is_first*, in *second*."""
+    rows = np.concatenate([first.rows, second.rows])
+    starts = np.concatenate([first.starts, first.starts[-1] + second.starts[1:]])
+    count = np.count_nonzero(is_first)
+    order = np.where(is_first, np.cumsum(is_first), count + np.cumsum(~is_first)) - 1
+    if isinstance(first, ScoredPairs) and isinstance(second, ScoredPairs):
+        scores = np.concatenate([first.scores, second.scores])
+        return pairs_of(ScoredPairs(starts, rows, scores), order)
+    return pairs_of(MatchPairs(starts, rows), order)
 
 
 def _keys(pairs: Pairs, width: int) -> Int64:

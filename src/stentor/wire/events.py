@@ -1,9 +1,9 @@
 """Events ↔ dicts.
 
 Flat: `{"id": "e1", "text": "iPad", "loc": [151.2, -33.9], "price": 299, "until": …}`; what is not
-one of `id until time weights seq op` is an attribute. Nested: `{"id": …, "attributes": {…}}`; then
-every name is free, though no subscription can name an attribute of those six. A null is the same as
-leaving the attribute out, and so is NaN.
+one of `id until time weights seq op among` is an attribute. Nested: `{"id": …, "attributes": {…}}`;
+then every name is free, though no subscription can name an attribute of those seven. A null is the
+same as leaving the attribute out, and so is NaN.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
 from stentor.model.record import RECORD_FIELDS
 from stentor.model.schema import AttributeUse
 from stentor.model.values import check_value, kind_of, read_value
+from stentor.model.values.labels import read_labels
 from stentor.model.values.number import check_weight_count, read_weight, read_weights
 from stentor.model.values.object import Raw, check_fields, check_object, says
 from stentor.model.values.string import (
@@ -45,7 +46,7 @@ def event_from_dict(
     >>> event_from_dict({"id": "e1", "price": 299, "weights": {"price": 2}}, Schema())
     ... # doctest: +NORMALIZE_WHITESPACE
     Event(id='e1', attributes={'price': Constant(kind=<Kind.NUMBER: 'number'>, value=299.0)},
-    weights={'price': 2.0}, until=None)
+    weights={'price': 2.0}, until=None, among={})
     """
     given = _attributes(check_object(raw, "an event"))
     _check_size(given, schema, limits)
@@ -62,6 +63,7 @@ def event_from_dict(
         attributes,
         {name: weight for name, weight in weights.items() if is_wanted(name, schema)},
         read_time(raw.get("until"), "until"),
+        read_labels(raw.get("among"), "among"),
     )
     learn_event(event, schema)
     return event
@@ -87,6 +89,8 @@ def event_to_dict(event: Event) -> dict[str, Any]:
         raw["weights"] = dict(event.weights)
     if event.until is not None:
         raw["until"] = time_text(event.until)
+    if event.among:
+        raw["among"] = dict(event.among)
     return raw
 
 
@@ -117,6 +121,7 @@ def check_event(event: Event, schema: Schema, limits: RecordLimits = DEFAULT_REC
         read_weight(weight, read_attribute_name(name))
     check_weight_count(len(event.weights), limits.attributes)
     check_micros(event.until, "until")
+    read_labels(event.among, "among")
 
 
 def learn_event(event: Event, schema: Schema) -> None:

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from stentor.encoding.columns import NO_STRING
-from stentor.encoding.event import EventBuffer
+from stentor.encoding.event import NO_LABELS, EventBuffer
 from stentor.errors import RecordError
 from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
 from stentor.model.record import Publish, Update
 from stentor.model.values import kind_of, read_value
+from stentor.model.values.labels import read_labels
 from stentor.model.values.number import read_weights
 from stentor.model.values.object import says
 from stentor.model.values.string import MOST_ID_BYTES
@@ -183,7 +184,7 @@ class EventReader:
         into.value = value
         if width > limits.record_bytes:
             return False
-        time = None
+        time, among = None, NO_LABELS
         if fields > 1 or "id" not in raw:
             said = raw.get("op")
             if said is not None and not says(said, op):
@@ -197,7 +198,8 @@ class EventReader:
                 if attribute is None:
                     return False
                 into.add_weight(attribute, weight)
-        into.commit(id, NEVER if until is None else until)
+            among = read_labels(raw.get("among"), "among")
+        into.commit(id, NEVER if until is None else until, among=among)
         return time
 
 

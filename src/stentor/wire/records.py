@@ -3,7 +3,7 @@
 A subscription is `{"id": "ana", "expression": "price < 300", "at": [151.2, -33.9], "until": …}`.
 A record says in `op` what it does, and may carry its `time`:
 
-    subscribe     id, expression, at, until
+    subscribe     id, expression, at, until, owner, labels
     unsubscribe   id
     move          id, at
     publish       an event
@@ -31,6 +31,7 @@ from stentor.model.record import (
     lasting,
 )
 from stentor.model.values import check_value, read_location
+from stentor.model.values.labels import read_labels, read_owner
 from stentor.model.values.object import Raw, check_fields, check_object, says
 from stentor.model.values.string import describe, read_id
 from stentor.model.values.time import check_micros, read_time, time_text
@@ -39,7 +40,7 @@ from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
 Op = Literal["subscribe", "unsubscribe", "move", "publish", "update", "withdraw"]
 
-_SUBSCRIPTION: Final = ("id", "expression", "at", "until")
+_SUBSCRIPTION: Final = ("id", "expression", "at", "until", "owner", "labels")
 _RECORD: Final = ("op", "time", "seq")
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "subscribe": _SUBSCRIPTION,
@@ -67,8 +68,9 @@ def subscription_from_dict(
     expression = parse(text, schema=schema, limits=limits.expression)
     if at is None and needs_position(expression):
         raise missing_position()
+    owner, labels = read_owner(raw.get("owner")), read_labels(raw.get("labels"))
     schema.learn(uses(expression, f"subscription {id!r}"))
-    return Subscription(id, expression, at, until)
+    return Subscription(id, expression, at, until, owner, labels)
 
 
 def subscription_to_dict(subscription: Subscription) -> dict[str, Any]:
@@ -84,6 +86,8 @@ def subscription_to_dict(subscription: Subscription) -> dict[str, Any]:
         "expression": to_text(subscription.expression),
         "at": None if at is None else [at.x, at.y],
         "until": time_text(subscription.until),
+        "owner": subscription.owner,
+        "labels": dict(subscription.labels) or None,
     }
     return {name: field for name, field in raw.items() if field is not None}
 
@@ -157,8 +161,10 @@ def check_record(
     match record:
         case Publish(Event() as event) | Update(Event() as event):
             check_event(event, schema, limits)
-        case Subscribe(Subscription(str(id), _, at, until)):
+        case Subscribe(Subscription(str(id), _, at, until, owner, labels)):
             read_id(id)
+            read_owner(owner)
+            read_labels(labels)
             check_micros(until, "until")
             if at is not None:
                 _check_point(at, schema)

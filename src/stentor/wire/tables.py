@@ -62,7 +62,7 @@ from stentor.wire.rejected import Rejected, raw_text
 #: How a table is named in the message of a type conflict.
 WHERE = "a table of events"
 #: What is never an attribute of a flat table of records.
-_FIELDS = (*RESERVED, NESTED, "expression", "at")
+_FIELDS = (*RESERVED, NESTED, "expression", "at", "owner", "labels")
 #: A row of a table as a dict, or why it has none.
 PlainRow = dict[str, Any] | RecordError
 Found = TypeVar("Found")

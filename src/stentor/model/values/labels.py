@@ -22,6 +22,11 @@ def read_labels(raw: Any, field: str = "labels") -> dict[str, str]:
     """
     if raw is None:
         return {}
+    if isinstance(raw, list):  # a map, as Arrow gives it
+        try:
+            raw = dict(raw)
+        except (TypeError, ValueError):
+            raise RecordError("expected names and values", field=field) from None
     if not isinstance(raw, Mapping):
         raise RecordError(
             f'expected labels like {{"tenant": "acme"}}, got {describe(raw)}', field=field

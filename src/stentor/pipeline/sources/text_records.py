@@ -158,9 +158,13 @@ class TextReader:
         position = self._position(order)
         if op in ("publish", "update"):
             event = event_from_dict(plain, self._schema, self._settings.limits, op)
+            if event.among:
+                raise RecordError("a stream's events are for everybody", field="among")
             found.add_event(row, op, event, position, time)
         else:
             change = change_from_dict(plain, op, plane=self._schema.plane)
+            if plain.get("labels"):
+                raise RecordError("a stream's subscriptions have no labels", field="labels")
             found.add(row, op, change.id, position, time, change.until)
             found.expression[len(found.rows) - 1] = change.expression
             found.at[len(found.rows) - 1] = change.at
