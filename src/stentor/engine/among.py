@@ -30,12 +30,11 @@ def match_among(
 
     Cost: that of verifying the rows that have the labels.
     """
-    is_for_all = np.array([one is None for one in among], np.bool_)
-    chosen = np.flatnonzero(~is_for_all)
     labels = [one for one in among if one is not None]
-    found = _labelled(state, take(events, chosen), labels, top)
-    if not is_for_all.any():
-        return found
+    if len(labels) == len(among):
+        return _labelled(state, events, labels, top)
+    is_for_all = np.array([one is None for one in among], np.bool_)
+    found = _labelled(state, take(events, np.flatnonzero(~is_for_all)), labels, top)
     return pairs_together(match(take(events, np.flatnonzero(is_for_all))), found, is_for_all)
 
 

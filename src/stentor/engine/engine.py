@@ -246,7 +246,7 @@ class Engine(Questions):
                 raise admitted.error
             encoded = one.encode(admitted.time, admitted.seq)
             if chosen := among_of(one.among[0]):
-                rows = match(state, encoded.copy(), None, 1, [chosen]).rows
+                rows = match(state, encoded.columns, None, 1, [chosen]).rows
             else:
                 rows = state.index.match_one(encoded)
             wanted_by = WantedBy(state.subscribers.sorted_ids(rows))
