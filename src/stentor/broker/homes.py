@@ -21,9 +21,14 @@ class Homes:
         self.events: ExpiringValues[str | None] = ExpiringValues()  # None: not known
         self._withdrawn: dict[str, str] = {}  # events that were, the latest of them
 
-    def check(self, broker: str, record: Record) -> None:
-        """Refuse a client's *record* to *broker* where its id belongs elsewhere, or is taken."""
+    def check(self, broker: str, record: Record, time: int) -> None:
+        """Refuse a client's *record* to *broker* where its id belongs elsewhere, or is taken.
+
+        What is over at *time* already the broker refuses for that.
+        """
         match record:
+            case Publish(event) | Update(event) if event.until is not None and event.until <= time:
+                return
             case Publish(event) if event.id in self.events:
                 raise DuplicateEventError(
                     f"the event {event.id!r} is live in this overlay; update it, or publish "

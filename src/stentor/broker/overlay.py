@@ -464,7 +464,7 @@ class Overlay:
         timed = record if record.time == time else replace(record, time=time)
         if isinstance(timed, Update):
             timed = replace(timed, event=lasting(timed.event))
-        self._homes.check(broker, timed)
+        self._homes.check(broker, timed, self.time)
         return timed
 
     def _pass_time(self, time: int) -> None:
