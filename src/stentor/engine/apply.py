@@ -45,6 +45,7 @@ from stentor.engine.texts import ShapedTexts
 from stentor.engine.top_k import TopK, k_best
 from stentor.errors import StentorError
 from stentor.index.table import moved as with_positions
+from stentor.index.verify.candidates import current_counts
 from stentor.model import Changes
 from stentor.model.values.time import NEVER
 
@@ -140,7 +141,7 @@ def apply(
     regions: list[tuple[int, SafeRegion]] = []
     if shrunk is not None:
         records = [plan.published[kept[event]] for event in shrunk.event.tolist()]
-        ids = [state.subscribers.ids[row] for row in shrunk.row.tolist()]
+        ids = state.subscribers.ids.of(shrunk.row.tolist())
         shrunk_regions = regions_of(ids, *shrunk[2:], state.regions.plane)
         regions = list(zip(records, shrunk_regions, strict=True))
     published: Sequence[int] = plan.published
@@ -308,7 +309,10 @@ def match(
     if among is not None:
         return match_among(state, events, among, lambda some: match(state, some, top, threads), top)
     if top is None:
-        return state.index.match(events, threads=threads)
+        pairs = state.index.match(events, threads=threads)
+        if (counts := current_counts()) is not None:
+            counts.sum_up(events.seq)
+        return pairs
     found = state.index.top(events, top.k, threads=threads, scoring=top.scoring)
     return k_best(found, top.k, state.subscribers.ids)
 
