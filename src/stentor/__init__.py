@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from stentor.language.limits import Limits
     from stentor.language.parser import parse
     from stentor.language.printer import to_text
-    from stentor.model import Changes, Event, Match, Schema, Subscription
+    from stentor.model import Changes, Event, EventChanges, Match, Schema, Subscription
     from stentor.wire.limits import RecordLimits
 
 _HOMES = {
     "Changes": "stentor.model",
     "Engine": "stentor.engine",
     "Event": "stentor.model",
+    "EventChanges": "stentor.model",
     "Explanation": "stentor.engine.explanation",
     "Limits": "stentor.language.limits",
     "Match": "stentor.model",
@@ -67,6 +68,7 @@ __all__ = [
     "Changes",
     "Engine",
     "Event",
+    "EventChanges",
     "Explanation",
     "Limits",
     "Match",

@@ -137,11 +137,13 @@ def test_an_interrupted_call_leaves_a_broker_that_says_so(tmp_path, monkeypatch)
     overlay = opened(tmp_path)
     overlay.feed("b0", wish("ana", "price < 300"))
 
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    for method in ("_dispatch", "_remember", "_take"):
-        monkeypatch.setattr(overlay, method, interrupted)
+    for method in ("_dispatch", "remember", "_take"):
+        monkeypatch.setattr(
+            overlay._homes if method == "remember" else overlay, method, interrupted
+        )
         with pytest.raises(KeyboardInterrupt):
             overlay.send("b1", [event(method, until=9 * SECOND, price=1)])
         monkeypatch.undo()

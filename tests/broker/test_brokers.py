@@ -188,10 +188,11 @@ def test_an_overlay_forgets_the_ids_of_what_is_over():
         time = number * SECOND
         overlay.feed("b0", wish(f"s{number}", "price < 3", until=time + SECOND, time=time))
         overlay.feed("b0", event(f"e{number}", until=time + SECOND, price=4))
-    assert ([*overlay._homes], [*overlay._live]) == (["s4"], ["e4"])
+    homes = overlay._homes
+    assert ([*homes.subscriptions], [*homes.events]) == (["s4"], ["e4"])
     overlay.pass_time(5 * SECOND)
     overlay.run()
-    assert ([*overlay._homes], [*overlay._live]) == ([], [])
+    assert ([*homes.subscriptions], [*homes.events]) == ([], [])
     overlay.check()
 
 

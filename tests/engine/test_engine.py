@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -27,8 +28,10 @@ from stentor.index.catalog import names
 from stentor.language.evaluate import evaluate
 from stentor.language.parser import parse
 from stentor.language.printer import to_text
-from stentor.model import Changes, Schema
-from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
+from stentor.model import Changes, Constant, EventChanges, Range, Schema
+from stentor.model.record import Move, Publish, Subscribe, Unsubscribe, Update, Withdraw
+from stentor.model.values.time import FOR_GOOD
+from stentor.wire.events import event_from_dict
 from tests.support import grid, strategies
 from tests.support.oracle import Oracle
 
@@ -51,6 +54,10 @@ def fed(engine, record):
         match record:
             case Publish(event, time):
                 return engine.publish(event, time=seconds(time))
+            case Update(event, time):
+                return engine.update(event, time=seconds(time))
+            case Withdraw(id, time):
+                return EventChanges(left=engine.withdraw(id, time=seconds(time)))
             case Unsubscribe(id, time):
                 return engine.unsubscribe(id, time=seconds(time)) or Changes()
             case Move(id, at, time):
@@ -61,12 +68,19 @@ def fed(engine, record):
                     return engine.subscribe(
                         one.id,
                         one.expression,
+                        owner=one.owner,
+                        labels=one.labels,
                         at=one.at,
                         until=seconds(one.until),
                         time=seconds(time),
                     )
     except StentorError as error:
         return error
+
+
+def is_point_like(value):
+    """Whether *value* is a range that holds one number: the same as that number."""
+    return isinstance(value, Range) and value.low == value.high
 
 
 def comparable(answer):
@@ -77,7 +91,7 @@ def comparable(answer):
 
 
 @every_index
-@given(history=strategies.histories(), event=strategies.events())
+@given(history=strategies.histories(labelled=True), event=strategies.events())
 def test_every_record_is_answered_as_the_oracle_does(index, history, event):
     engine = stentor.Engine(index, schema=grid.schema(), clock=None)
     oracle = Oracle(schema=grid.schema())
@@ -86,6 +100,15 @@ def test_every_record_is_answered_as_the_oracle_does(index, history, event):
         assert comparable(fed(engine, record)) == comparable(expected)
         assert len(engine) == len(oracle)
         assert list(engine) == list(oracle)
+        assert engine.live() == sorted(oracle.live)
+    for id, live in oracle.live.items():
+        told = None if live.until == FOR_GOOD else live.until
+        values = {
+            name: Constant(one.kind, one.low) if is_point_like(one) else one
+            for name, one in live.attributes.items()
+        }
+        shown = event_from_dict(engine.event(id), grid.schema())
+        assert shown == replace(live, attributes=values, until=told)
     assert engine.top(event, k=2) == oracle.top(event, 2)
     for id in grid.SUBSCRIBER_IDS:
         assert (id in engine) == (id in oracle)
@@ -94,6 +117,7 @@ def test_every_record_is_answered_as_the_oracle_does(index, history, event):
             shown = engine.get(id)
             assert parse(shown["expression"]) == one.expression
             assert shown.get("at") == (None if one.at is None else list(one.at))
+            assert (shown.get("owner"), shown.get("labels", {})) == (one.owner, one.labels)
             explanation = engine.explain(id, event)
             truth, score = evaluate(one.expression, event, here=one.at)
             assert (explanation.matches, explanation.score) == (truth is True, score)

@@ -18,6 +18,7 @@ from stentor.wire.table_writers import events_to_table, subscriptions_to_table
 from tests.support import grid, strategies
 from tests.support.oracle import Oracle
 
+PASSAGES = ("entered", "left")
 every_index = pytest.mark.parametrize("index", names())
 
 
@@ -36,7 +37,7 @@ def oracle_answers(records, **asked):
 @st.composite
 def cut_histories(draw):
     """A history, and the same in parts."""
-    history = draw(strategies.histories(max_size=20))
+    history = draw(strategies.histories(max_size=20, labelled=draw(st.booleans())))
     cuts = sorted(draw(st.lists(st.integers(0, len(history)), max_size=4)))
     edges = [0, *cuts, len(history)]
     return history, [history[start:stop] for start, stop in pairwise(edges)]
@@ -88,15 +89,25 @@ def test_tables_of_a_report_say_what_its_answers_say(history):
     by_record = sorted(report.matches.to_pylist(), key=lambda row: tuple(row.values()))
     assert by_record == sorted(matches, key=lambda row: tuple(row.values()))
     changes = [
-        (record, change, event)
+        (record, change, other)
         for record, answer in enumerate(answers)
-        if isinstance(answer, Changes)
-        for change in ("added", "removed")
-        for event in getattr(answer, change)
+        for change in ("added", "removed", "entered", "left")
+        for other in getattr(answer, change, ())
     ]
-    assert [
-        (row["record"], row["change"], row["event"]) for row in report.changes.to_pylist()
-    ] == changes
+    told = [
+        (row["record"], row["change"], row["subscription" if change in PASSAGES else "event"])
+        for row in report.changes.to_pylist()
+        if (change := row["change"])
+    ]
+    assert sorted(told) == sorted(changes)
+    assert [record for record, _, _ in told] == sorted(record for record, _, _ in told)
+    stayed = [
+        (record, id)
+        for record, answer in enumerate(answers)
+        for id in getattr(answer, "stayed", ())
+    ]
+    rows = report.stayed.to_pylist()
+    assert sorted((row["record"], row["subscription"]) for row in rows) == sorted(stayed)
     errors = [record for record, one in enumerate(answers) if isinstance(one, StentorError)]
     assert report.rejected.column("record").to_pylist() == errors
     assert f"{len(history)} records" in repr(report)

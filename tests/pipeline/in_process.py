@@ -12,7 +12,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
+from stentor.model.record import Move, Publish, Subscribe, Unsubscribe, Update, Withdraw
 from stentor.pipeline.commit.housekeeping import Housekeeping
 from stentor.pipeline.commit.manifests import Commits
 from stentor.pipeline.storage.local import lock_folder
@@ -100,12 +100,12 @@ class InProcess:
 
 def canonical(records):
     """*records* of the model, in their order, as frames make them of any DataFrame."""
-    events = [one.event for one in records if isinstance(one, Publish)]
+    events = [one.event for one in records if isinstance(one, Publish | Update)]
     table = events_to_table(events, grid.schema())
     names = [name for name in table.column_names if name in grid.KINDS]
     rows = [record_to_dict(one) for one in records]
     place = iter(range(len(events)))
-    taken = [next(place) if isinstance(one, Publish) else None for one in records]
+    taken = [next(place) if isinstance(one, Publish | Update) else None for one in records]
     attributes = pa.StructArray.from_arrays(
         [table[name].combine_chunks().take(pa.array(taken, pa.int64())) for name in names],
         names=names,
@@ -152,11 +152,11 @@ def unread(lines, frame=1, source="a file", op="publish"):
 
 def _until(record):
     match record:
-        case Publish(event):
+        case Publish(event) | Update(event):
             return event.until
         case Subscribe(subscription):
             return subscription.until
-        case Move() | Unsubscribe():
+        case Move() | Unsubscribe() | Withdraw():
             return None
 
 

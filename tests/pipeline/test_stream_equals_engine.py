@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from stentor.errors import StentorError
 from stentor.language.parser import parse
-from stentor.model import Changes, Constant, Event, Kind, Subscription
-from stentor.model.record import Publish, Subscribe
+from stentor.model import Changes, Constant, Event, EventChanges, Kind, Subscription
+from stentor.model.record import Publish, Subscribe, Withdraw
 from stentor.pipeline.commit.manifests import Commits
 from stentor.pipeline.stream import micro_batch, read_records
 from stentor.pipeline.stream.settings import FrameSettings
@@ -45,7 +45,7 @@ def cut_histories(draw):
     return history, batches
 
 
-def expected(history, top):
+def expected(history, top, *, stayed=False):
     """The rows of deliveries that the oracle's answers stand for, and how many were refused."""
     answers = Oracle(schema=grid.schema()).answers(history, top=top)
     rows, refused = [], 0
@@ -56,6 +56,10 @@ def expected(history, top):
             id = record.subscription.id if hasattr(record, "subscription") else record.id
             rows += [(event, id, "added", seq) for event in answer.added]
             rows += [(event, id, "removed", seq) for event in answer.removed]
+        elif isinstance(answer, EventChanges):
+            event = record.id if isinstance(record, Withdraw) else record.event.id
+            told = ("entered", "left", "stayed") if stayed else ("entered", "left")
+            rows += [(event, id, one, seq) for one in told for id in getattr(answer, one)]
         else:
             assert isinstance(record, Publish)
             rows += [(record.event.id, id, "matched", seq) for id in answer]
@@ -92,10 +96,11 @@ def deliveries(path):
     few=st.sampled_from([1, 1000]),
     fold=st.sampled_from([2, 16]),
     is_fine=st.booleans(),
+    stayed=st.booleans(),
 )
 @settings(max_examples=settings.default.max_examples // 4)
 def test_the_tables_equal_the_engine_however_the_records_are_cut(
-    shards, top, index, cut, few, fold, is_fine
+    shards, top, index, cut, few, fold, is_fine, stayed
 ):
     history, batches = cut
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -104,8 +109,9 @@ def test_the_tables_equal_the_engine_however_the_records_are_cut(
             patch.setattr(micro_batch, "CHUNK_EVENTS", 1)
         path = Path(folder)
         chosen = {"few_changes": few, "fold_after": fold, "merge_least": 2, "merge_share": 0.01}
+        chosen["stayed"] = stayed
         run(path, history, batches, plan="auto", shards=shards, top=top, index=index, **chosen)
-        rows, refused = expected(history, top)
+        rows, refused = expected(history, top, stayed=stayed)
         assert deliveries(path) == rows
         assert table(path, "rejected").num_rows == refused
 

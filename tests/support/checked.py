@@ -17,7 +17,7 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
 )
 from stentor.index.contract import NOTHING_LEARNED, Index, Learned
-from stentor.index.live import MatchChanges
+from stentor.index.pairs import MatchChanges
 from stentor.index.scan import Scan
 from stentor.index.table import FROM_THE_START
 from stentor.model import Scoring

@@ -71,6 +71,9 @@ RADII = (
 WEIGHTS = (1.0, 0.0, 0.5, 0.1, 0.3, 2.0)
 
 SUBSCRIBER_IDS = ("ana", "bo", "cé")
+#: Labels of subscriptions, and what events are for.
+LABELS = ({}, {"tenant": "a"}, {"tenant": "b"}, {"tenant": "a", "plan": "x"})
+OWNERS = (None, "ada", "bob")
 EVENT_IDS = ("e1", "e2", "e3", "e4")
 
 

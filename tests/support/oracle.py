@@ -12,14 +12,23 @@ from typing import Any
 from stentor.errors import AlreadyOverError, DuplicateEventError, StentorError, UnknownIdError
 from stentor.language.check import check_and_learn
 from stentor.language.evaluate import Evaluation, evaluate
-from stentor.model import Changes, Event, Schema, Scoring, Subscription
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model import Changes, Event, EventChanges, Schema, Scoring, Subscription
+from stentor.model.record import (
+    Move,
+    Publish,
+    Record,
+    Subscribe,
+    Unsubscribe,
+    Update,
+    Withdraw,
+    lasting,
+)
 from stentor.model.values.time import BEGINNING, NEVER
 from stentor.wire.events import learn_event
 from stentor.wire.records import record_from_dict
 
 #: What one record leads to: who wants the event, how an answer changed, or what was wrong.
-Answer = list[str] | Changes | StentorError
+Answer = list[str] | Changes | EventChanges | StentorError
 
 
 class Oracle:
@@ -69,6 +78,12 @@ class Oracle:
             match taken:
                 case Publish(event):
                     return self._publish(event, top)
+                case Update(event):
+                    return self._update(lasting(event), top)
+                case Withdraw(id):
+                    if id not in self.live:
+                        raise UnknownIdError(f"no live event has the id {id!r}", id=id)
+                    return EventChanges(left=sorted(self._wanting(self._live.pop(id), top)))
                 case Subscribe(subscription):
                     return self._subscribe(subscription)
                 case Unsubscribe(id):
@@ -82,7 +97,11 @@ class Oracle:
 
     def top(self, event: Event, k: int, scoring: Scoring = Scoring.SUM) -> list[tuple[str, float]]:
         """The k subscriptions for which *event* scores best, best first, equal ones by id."""
-        found = {id: self._evaluated(one, event, scoring) for id, one in self._holding().items()}
+        found = {
+            id: self._evaluated(one, event, scoring)
+            for id, one in self._holding().items()
+            if event.among.items() <= one.labels.items()
+        }
         scores = [(id, evaluation.score) for id, evaluation in found.items() if evaluation.truth]
         return sorted(scores, key=lambda one: (-one[1], one[0]))[:k]
 
@@ -111,7 +130,7 @@ class Oracle:
         """*record* of the model; a StentorError where it is no record, and then nothing happens."""
         if isinstance(record, Mapping):
             return record_from_dict(record, self.schema)
-        if isinstance(record, Publish):
+        if isinstance(record, Publish | Update):
             learn_event(record.event, self.schema)
         if isinstance(record, Subscribe):
             one = record.subscription
@@ -132,6 +151,19 @@ class Oracle:
             raise DuplicateEventError(f"the event {event.id!r} is live", field="id")
         if event.until is not None:
             self._live[event.id] = event
+        return self._wanting(event, top)
+
+    def _update(self, event: Event, top: int | None) -> EventChanges:
+        if self._is_over(event):
+            raise AlreadyOverError(f"the event {event.id!r} is over", field="until")
+        before = self.live.get(event.id)
+        had = set() if before is None else set(self._wanting(before, top))
+        have = set(self._wanting(event, top))
+        self._live[event.id] = event
+        return EventChanges(sorted(have - had), sorted(had - have), sorted(had & have))
+
+    def _wanting(self, event: Event, top: int | None) -> list[str]:
+        """The ids of those who want *event*, sorted; with *top*, of the k best, best first."""
         if top is not None:
             return [id for id, _ in self.top(event, top)]
         return sorted(id for id, one in self._holding().items() if self._wants(one, event))
@@ -150,6 +182,8 @@ class Oracle:
         return Changes(added=sorted(wants - wanted), removed=sorted(wanted - wants))
 
     def _wants(self, subscription: Subscription, event: Event) -> bool:
+        if not event.among.items() <= subscription.labels.items():
+            return False
         return self._evaluated(subscription, event).truth is True
 
     def _evaluated(

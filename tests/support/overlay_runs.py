@@ -5,8 +5,8 @@ from dataclasses import replace
 from stentor.broker import Overlay, Store
 from stentor.engine import Engine
 from stentor.errors import StentorError
-from stentor.model import Changes, Subscription
-from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
+from stentor.model import Changes, Event, Subscription
+from stentor.model.record import Move, Publish, Subscribe, Unsubscribe, Update, Withdraw, lasting
 from stentor.model.values.time import BEGINNING
 
 
@@ -41,6 +41,8 @@ class Compared:
         self.over = set()  # events that were live
         self.given = {}  # by subscription, the live events that the overlay has given
         self.right = {}  # by subscription, those that one engine has given
+        self.homes = {}  # of each event that may be updated
+        self.stale = set()  # events that changed while a link was down
 
     def open(self, links, policy, space):
         self.overlay = Overlay(
@@ -69,6 +71,10 @@ class Compared:
         match record:
             case Publish(event):
                 self._published(broker, event, deliveries, expected)
+            case Update(event):
+                self._updated(broker, lasting(event), deliveries, expected)
+            case Withdraw(id):
+                self._updated(broker, None, deliveries, expected, id)
             case Subscribe(subscription):
                 self.home[subscription.id] = broker
                 self.ends[subscription.id] = subscription.until
@@ -137,6 +143,8 @@ class Compared:
         match record:
             case Unsubscribe(id) | Move(id) | Subscribe(Subscription(id)):
                 return self.home.get(id, broker)
+            case Publish(Event(id)) | Update(Event(id)) | Withdraw(id):
+                return self.homes.setdefault(id, broker)
         return broker
 
     def _apply(self, id, added, removed):
@@ -154,13 +162,39 @@ class Compared:
         assert set(got) >= {id for id in expected if self.home[id] in near}, "lost"
         if event.until is not None:
             self.published[event.id] = (broker, event.until)
+            self.over.discard(event.id)
             for id in expected:
                 self.right.setdefault(id, set()).add(event.id)
             self._given(deliveries)
 
+    def _updated(self, broker, event, deliveries, expected, id=None):
+        """An update, or where there is no *event* the withdrawal of *id*."""
+        id = id if event is None else event.id
+        assert {one.event for one in deliveries} <= {id}
+        entered, left = (
+            sorted(one.subscription for one in deliveries if one.added is added)
+            for added in (True, False)
+        )
+        if self.is_whole():
+            assert (entered, left) == (expected.entered, expected.left)
+        self.published.pop(id, None)
+        if event is not None:
+            self.published[id] = (broker, event.until)
+            self.over.discard(id)
+        for one in expected.entered:
+            self.right.setdefault(one, set()).add(id)
+        for one in expected.left:
+            self.right[one].discard(id)
+        for one in deliveries:
+            answer = self.given.setdefault(one.subscription, set())
+            assert (id in answer) != one.added, f"{id} for {one.subscription} twice"
+            (answer.add if one.added else answer.discard)(id)
+        if not self.is_whole():
+            self.stale.add(id)
+
     def _changed(self, id, deliveries, expected):
         assert {one.subscription for one in deliveries} <= {id}
-        if all(self.overlay.links.values()):
+        if self.is_whole():
             added = sorted(one.event for one in deliveries if one.added)
             removed = sorted(one.event for one in deliveries if not one.added)
             assert Changes(added, removed) == expected
@@ -170,9 +204,9 @@ class Compared:
     def _given(self, deliveries):
         for subscription, event, added in deliveries:
             assert event not in self.over, "it is over"
-            if event not in self.published:
-                continue
             answer = self.given.setdefault(subscription, set())
+            if event not in self.published and (added or event not in answer):
+                continue
             assert (event in answer) != added, f"{event} for {subscription} twice"
             (answer.add if added else answer.discard)(event)
 
@@ -217,19 +251,26 @@ class Compared:
         return links[number % len(links)]
 
     def compare(self):
+        if self.is_whole():
+            self.stale.clear()
         reach = {home: self.overlay.reach(home) for home in set(self.home.values())}
         for id, home in self.home.items():
             given, right = self.given.get(id, set()), self.right.get(id, set())
             near = reach[home]
-            assert given <= right, "a client is given what it does not want"
+            assert given - self.stale <= right, "a client is given what it does not want"
             assert given >= {event for event in right if self.published[event][0] in near}, "lost"
+
+    def is_whole(self):
+        """Whether every broker can reach every other."""
+        brokers = self.overlay.brokers
+        return self.overlay.reach(next(iter(brokers))) == set(brokers)
 
     def check(self):
         self.overlay.check()
 
 
 def renamed(record, number):
-    """*record*, an event's with an id that no other has had."""
-    if isinstance(record, Publish):
+    """*record*, an event's with an id that no other has had, unless it may be updated."""
+    if isinstance(record, Publish) and (number % 2 or record.event.until is None):
         return replace(record, event=replace(record.event, id=f"{record.event.id} {number}"))
     return record

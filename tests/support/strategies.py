@@ -40,7 +40,7 @@ from stentor.model import (
     Within,
 )
 from stentor.model.expression import Operator
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe, Update, Withdraw
 from stentor.model.region import Ring
 from tests.support import grid
 
@@ -50,7 +50,14 @@ SECOND = 1_000_000
 #: Steps of a history's time: forwards, none, and back.
 _STEPS = (0, SECOND, 2 * SECOND, -3 * SECOND)
 #: How often a history holds each kind of record.
-_MIX = (*("subscribe",) * 4, *("publish",) * 5, *("move",) * 2, "unsubscribe")
+_MIX = (
+    *("subscribe",) * 4,
+    *("publish",) * 4,
+    *("update",) * 3,
+    "withdraw",
+    *("move",) * 2,
+    "unsubscribe",
+)
 
 
 # What events hold.
@@ -212,10 +219,13 @@ def subscriptions(
 
 
 @st.composite
-def histories(draw: st.DrawFn, *, max_size: int = 16, max_predicates: int = 4) -> list[Record]:
+def histories(
+    draw: st.DrawFn, *, max_size: int = 16, max_predicates: int = 4, labelled: bool = False
+) -> list[Record]:
     """Records of every kind in order; there are few ids, so that many replace or collide.
 
     Time mostly goes on; some records carry none, or one that is past, and some are over already.
+    Where they are *labelled*, subscriptions have owners and labels, and events are for some.
     """
     history: list[Record] = []
     now = 0
@@ -225,14 +235,36 @@ def histories(draw: st.DrawFn, *, max_size: int = 16, max_predicates: int = 4) -
         if draw(st.integers(0, 3)):
             time = max(0, now + draw(st.sampled_from(_STEPS)))
             now = max(now, time)
+        if labelled:
+            record = draw(_labelled(record))
         history.append(_dated(record, time, now))
     return history
+
+
+def _labelled(record: Record) -> st.SearchStrategy[Record]:
+    """*record* with labels."""
+    labels = st.sampled_from(grid.LABELS)
+    if isinstance(record, Publish | Update):
+        return labels.map(lambda one: replace(record, event=replace(record.event, among=one)))
+    if isinstance(record, Subscribe):
+        return st.builds(
+            lambda owner, one: replace(
+                record, subscription=replace(record.subscription, owner=owner, labels=one)
+            ),
+            st.sampled_from(grid.OWNERS),
+            labels,
+        )
+    return st.just(record)
 
 
 @cache
 def _records(op: str, max_predicates: int) -> st.SearchStrategy[Record]:
     if op == "publish":
         return st.builds(Publish, events(until=True))
+    if op == "update":
+        return st.builds(Update, events(until=True))
+    if op == "withdraw":
+        return st.builds(Withdraw, st.sampled_from(grid.EVENT_IDS))
     if op == "subscribe":
         return st.builds(Subscribe, subscriptions(until=True, max_predicates=max_predicates))
     ids = st.sampled_from(grid.SUBSCRIBER_IDS)
@@ -241,9 +273,9 @@ def _records(op: str, max_predicates: int) -> st.SearchStrategy[Record]:
 
 def _dated(record: Record, time: int | None, now: int) -> Record:
     """*record* at *time*; its `until`, drawn as if it began at 1 s, is shifted to *now*."""
-    if isinstance(record, Publish) and record.event.until is not None:
+    if isinstance(record, Publish | Update) and record.event.until is not None:
         event = replace(record.event, until=record.event.until + now - SECOND)
-        return Publish(event, time)
+        return type(record)(event, time)
     if isinstance(record, Subscribe) and record.subscription.until is not None:
         until = record.subscription.until + now - SECOND
         return Subscribe(replace(record.subscription, until=until), time)

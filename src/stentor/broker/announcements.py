@@ -16,7 +16,7 @@ from stentor.broker.interest import (
     RangeInterest,
     ranges_of,
 )
-from stentor.broker.messages import AnnounceRanges, LinkGreeting, Outgoing
+from stentor.broker.messages import AnnounceRanges, GoneEvent, LinkGreeting, Outgoing
 from stentor.broker.policies import MergedRanges, Policy
 from stentor.errors import SettingsError
 from stentor.index.mics.space import Space
@@ -56,11 +56,14 @@ class Link:
         time: int,
         space: Space | None,
         learned: tuple[AttributeUse, ...],
+        versions: Mapping[str, int],
+        gone: tuple[GoneEvent, ...],
     ) -> LinkGreeting:
         """What to say when the link comes up; until the neighbour says so it has nothing live."""
         self.up, self.live_ids = True, set()
         announced = tuple(self.policy.announced.values())
-        return LinkGreeting(announced, live_ids, time, space, learned)
+        held = tuple(versions.items())
+        return LinkGreeting(announced, live_ids, time, space, learned, held, gone)
 
     def greeting_error(
         self, home: str, neighbour: str, space: Space | None, greeting: LinkGreeting

@@ -27,9 +27,11 @@ from stentor.broker.interest import (
 )
 from stentor.broker.learning import Learning, joined_schema
 from stentor.broker.messages import (
+    Announcement,
     AnnounceRanges,
     BrokerOutput,
     Delivery,
+    EventsGone,
     Learned,
     LinkGreeting,
     Message,
@@ -39,6 +41,7 @@ from stentor.broker.messages import (
     record_error,
 )
 from stentor.broker.policies import policy_of
+from stentor.broker.questions import BrokerQuestions
 from stentor.broker.store import NoStore, Store, check_settings
 from stentor.broker.tables import Tables
 from stentor.engine.batch import listed
@@ -49,20 +52,28 @@ from stentor.errors import (
     DuplicateEventError,
     SettingsError,
     StentorError,
-    StoreError,
     UnknownIdError,
 )
 from stentor.index.mics.space import Space
-from stentor.model import Changes, Event, Schema, Subscription
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
-from stentor.model.values.string import describe
+from stentor.model import Changes, EventChanges, Schema
+from stentor.model.record import (
+    EventRecord,
+    Move,
+    Publish,
+    Record,
+    Subscribe,
+    Unsubscribe,
+    Update,
+    Withdraw,
+    lasting,
+)
 from stentor.model.values.time import BEGINNING
 
 #: These refuse a record, but not its time; between brokers they are no mistake.
 LATE = (AlreadyOverError, DuplicateEventError, UnknownIdError)
 
 
-class Broker:
+class Broker(BrokerQuestions):
     """A broker called *name*, with clients and neighbours.
 
     *policy* decides what its links are announced, *index* names the structure that matches, *space*
@@ -148,8 +159,13 @@ class Broker:
         """
         link, live_ids = self._link(neighbour), frozenset(self._tables.events)
         learned = () if self._share else self._learning.all()
-        greeting = Outgoing(neighbour, link.greeting(live_ids, self.time, self.space, learned))
-        return [greeting, *(Outgoing(neighbour, Publish(one, self.time)) for one in link.forwards)]
+        events = self._tables.events
+        known = events.versions(), events.gone()
+        greeting = link.greeting(live_ids, self.time, self.space, learned, *known)
+        return [
+            Outgoing(neighbour, greeting),
+            *(Outgoing(neighbour, Publish(one, self.time)) for one in link.forwards),
+        ]
 
     def disconnect(self, neighbour: str) -> None:
         """Send *neighbour* nothing until it is connected again; what it wants is not forgotten.
@@ -200,10 +216,7 @@ class Broker:
                     self._tables.strand_forwards(neighbour)
 
     def forward_stranded(self) -> BrokerOutput:
-        """What events lead to that were on their way when neighbours changed.
-
-        They come again as from a client, once all neighbours have greeted.
-        """
+        """What events lead to that were on their way: as from a client, once all have greeted."""
         self._check_usable()
         output = BrokerOutput()
         if stranded := [*self._tables.stranded]:
@@ -228,15 +241,36 @@ class Broker:
                 continue
             time = time if message.time is None else max(time, message.time)
             match message:
-                case AnnounceRanges() | LinkGreeting() | Learned():
+                case AnnounceRanges() | EventsGone() | LinkGreeting() | Learned():
                     self._apply(source, records, output)
                     self._handle_announcement(source, message, output)
+                case Publish() | Update() | Withdraw() if source != CLIENT:
+                    self._queue_event(source, message, records, output)
                 case _:
                     records.append(message)
         self._apply(source, records, output)
         output.sent += self._announcer.flush(self.time)
         output.numbers = self._store.keep_deliveries(output.deliveries)
         self._announce_learned(source, output)
+
+    def _queue_event(
+        self, source: str, message: EventRecord, records: list[Record], output: BrokerOutput
+    ) -> None:
+        """Let a neighbour's *message* be among *records*, unless it says nothing new.
+
+        Where something is known of a live event, all that came before happens first.
+        """
+        id, events = about(message), self._tables.events
+        is_known = events.version(id) >= 0 or any(about(one) == id for one in records)
+        if isinstance(message, Withdraw) or (message.event.until is not None and is_known):
+            self._apply(source, records, output)
+            self._pass_time(self.time if message.time is None else message.time, output)
+            if mistake := self._tables.stale(source, message):
+                output.answers.append(mistake)
+                return
+            if isinstance(message, Publish) and id in events:
+                message = Update(message.event, message.time, message.version)
+        records.append(message)
 
     def undelivered(self) -> dict[int, Delivery]:
         """What clients have not acknowledged, by number; a broker that died gives it again."""
@@ -256,23 +290,10 @@ class Broker:
             self._pass_time(time, output)
         return output.sent
 
-    def fail(self, reason: BaseException) -> None:
-        """Refuse everything from now on: what a call has led to got lost for this *reason*."""
-        self._failure = self._failure or f"{type(reason).__name__}: {reason}".rstrip(": ")
-
     def close(self) -> None:
         """Let go of the store."""
         self._failure = self._failure or "it was closed"
         self._store.close()
-
-    def _check_usable(self) -> None:
-        if self._failure:
-            has_store = isinstance(self._store, Store)
-            then = "open it again from its store" if has_store else "make it anew: it has no store"
-            raise StoreError(
-                f"the broker {self.name!r} refuses everything since it has failed "
-                f"({self._failure}); {then}"
-            )
 
     @contextmanager
     def _transaction(self, *, synced: bool = True) -> Iterator[None]:
@@ -330,8 +351,12 @@ class Broker:
     ) -> Answer:
         """The answer to *record* after what the engine's *answer* and *ranged* links call for."""
         match record, answer:
-            case Publish(event), list(keys):
-                return self._tables.forward(source, event, keys, ranged, self.time, output)
+            case Publish(), list(keys):
+                return self._tables.forward(source, record, keys, ranged, self.time, output)
+            case ((Update() | Withdraw()), EventChanges()):
+                return self._tables.forward_update(
+                    source, record, answer, ranged, self.time, output
+                )
             case Publish(event), _:
                 self._tables.note_holder(source, event)
             case ((Unsubscribe(name) | Move(name)), UnknownIdError()):
@@ -344,7 +369,7 @@ class Broker:
         return answer
 
     def _handle_announcement(
-        self, source: str, message: AnnounceRanges | LinkGreeting | Learned, output: BrokerOutput
+        self, source: str, message: Announcement, output: BrokerOutput
     ) -> None:
         """Let *source* want other ranges, other things altogether, or have learned something."""
         if isinstance(message, LinkGreeting):
@@ -355,10 +380,12 @@ class Broker:
                 return
             self._learning.forget_conflicts(source)
         self._pass_time(message.time, output)
+        if isinstance(message, LinkGreeting | Learned):
+            output.answers += self._learning.learn(source, message.learned).values()
         if isinstance(message, AnnounceRanges):
             self._ranges_changed(source, message, output)
-            return
-        output.answers += self._learning.learn(source, message.learned).values()
+        elif isinstance(message, EventsGone | LinkGreeting):
+            self._tables.end_events(source, message.gone, self.time, output)
         if isinstance(message, LinkGreeting):
             self._greeted(source, message, output)
 
@@ -414,7 +441,6 @@ class Broker:
     def _greeted(self, source: str, greeting: LinkGreeting, output: BrokerOutput) -> None:
         """Let *source* want what it says now, and send it the live events that it lacks."""
         link = self.links[source]
-        link.live_ids |= greeting.live_ids.intersection(self._tables.events)
         interests = {one.name: one for one in greeting.interests}
         wanted, mistakes = self._tables.replace_interests(source, interests, self.time)
         output.answers += mistakes.values()
@@ -424,6 +450,8 @@ class Broker:
         for name in [*link.interests]:
             if name not in interests or name in mistakes:
                 self._remove_interest(source, name, output)
+        held = {**dict.fromkeys(greeting.live_ids, 0), **dict(greeting.versions)}
+        self._tables.note_holders(source, held)
         live = (id for id in self._tables.events if id in wanted)
         self._tables.send_live(live, source, self.time, output)
 
@@ -447,15 +475,11 @@ class Broker:
 
     def _timed(self, record: Record) -> Record:
         """*record* at its time, or the broker's own where that is later."""
+        if isinstance(record, Update):
+            record = replace(record, event=lasting(record.event))
         if record.time is not None and record.time >= self.time:
             return record
         return replace(record, time=None if self.time == BEGINNING else self.time)
-
-    def _link(self, neighbour: str) -> Link:
-        self._check_usable()
-        if not is_among(neighbour, self.links):
-            raise SettingsError(f"{self.name} has no neighbour {describe(neighbour)}")
-        return self.links[neighbour]
 
     def _restore(self, store: Store) -> None:
         """Take over the state that is kept in *store*; every link is down."""
@@ -469,31 +493,3 @@ class Broker:
         for neighbour in self.links:
             self._announcer.introduce(neighbour, self._tables.interests_except(neighbour).values())
         store.deliveries()  # what is wrong with them is said now
-
-    def interests_of(self, source: str) -> dict[str, AnyInterest]:
-        """The subscription table of the neighbour *source*, by name."""
-        return dict(self._link(source).interests)
-
-    @property
-    def tables(self) -> Tables:
-        """Who wants what here, and what is live: to be read."""
-        self._check_usable()
-        return self._tables
-
-    def contents(self) -> tuple[Iterable[Subscription], Iterable[Event]]:
-        """The clients' subscriptions, and the live events."""
-        clients, events = self.tables.clients, self.tables.events
-        return [clients[id] for id in clients], [events[id] for id in events]
-
-    def stats(self) -> dict[str, int]:
-        """Counts: clients' subscriptions, what neighbours want and its ranges, live events."""
-        return self.tables.stats()
-
-    def check(self) -> None:
-        """Assert that engine, tables and policies speak of the same subscriptions."""
-        self._tables.check(self.time)
-        for neighbour, link in self.links.items():
-            link.check()
-            elsewhere = self._tables.interests_except(neighbour)
-            assert link.policy.interests == elsewhere, "all but its own"
-            assert link.live_ids <= set(self._tables.events), "only what is live is kept as sent"

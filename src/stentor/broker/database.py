@@ -107,7 +107,7 @@ class Database:
                     self._connection.execute("ROLLBACK")
             raise
 
-    def run(self, statement: str, *values: str | int | bytes) -> sqlite3.Cursor:
+    def run(self, statement: str, *values: str | int | bytes | None) -> sqlite3.Cursor:
         """Do *statement*."""
         self._check_usable()
         try:

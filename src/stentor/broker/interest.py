@@ -6,7 +6,7 @@ Below it the names that interests go by: ids in one engine, names on links.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -22,6 +22,7 @@ from stentor.language.normalise import normalise
 from stentor.language.tree import needs_position
 from stentor.model import Point, Schema, Subscription
 from stentor.model.record import Move, Record, Subscribe, Unsubscribe
+from stentor.model.values.labels import EVERY_LABEL
 from stentor.model.values.string import describe
 
 #: Ranges of numbers, both ends included.
@@ -193,8 +194,11 @@ def source_and_name(key: str) -> tuple[str, str]:
 def with_engine_id(source: str, record: Record) -> Record:
     """*record* as the engine takes it: what *source* calls by a name goes by its key."""
     match record:
-        case Subscribe(Subscription(name, expression, at, until), time):
-            return Subscribe(Subscription(engine_id(source, name), expression, at, until), time)
+        case Subscribe(subscription, time):
+            # What a neighbour wants is for whoever is beyond it: each looks at its clients' labels.
+            labels = subscription.labels if source == CLIENT else EVERY_LABEL
+            key = engine_id(source, subscription.id)
+            return Subscribe(replace(subscription, id=key, labels=labels), time)
         case Unsubscribe(name, time):
             return Unsubscribe(engine_id(source, name), time)
         case Move(name, at, time):

@@ -23,7 +23,7 @@ from stentor.language.limits import ANY_SIZE
 from stentor.language.tree import uses
 from stentor.model import Event, Kind, Point, Schema, Subscription
 from stentor.model.expression import Expression
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe, Update, Withdraw
 from stentor.model.schema import AttributeUse
 from stentor.model.values import read_location
 from stentor.model.values.string import describe, read_id, read_string
@@ -31,6 +31,7 @@ from stentor.model.values.time import BEGINNING, EARLIEST, LATEST
 from stentor.wire.events import check_event, event_from_dict, event_to_dict
 from stentor.wire.limits import RecordLimits
 from stentor.wire.records import (
+    check_seq,
     record_from_dict,
     record_to_dict,
     subscription_from_dict,
@@ -52,6 +53,18 @@ class AnnounceRanges:
     time: int
 
 
+#: An event's id, the version up to which nothing of it is live, and when it would have ended.
+GoneEvent = tuple[str, int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class EventsGone:
+    """What neighbours that greeted have found out: these events were updated or withdrawn."""
+
+    gone: tuple[GoneEvent, ...]
+    time: int
+
+
 @dataclass(frozen=True, slots=True)
 class LinkGreeting:
     """The first message on a link that has come up: it replaces all that was announced before.
@@ -65,6 +78,8 @@ class LinkGreeting:
     time: int
     space: Space | None = None
     learned: tuple[AttributeUse, ...] = ()
+    versions: tuple[tuple[str, int], ...] = ()  # of the live events that have one
+    gone: tuple[GoneEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +93,8 @@ class Learned:
     time: int
 
 
-Message = Record | AnnounceRanges | LinkGreeting | Learned
+Announcement = AnnounceRanges | EventsGone | LinkGreeting | Learned
+Message = Record | Announcement
 
 #: The word for each kind of message, in counts and in JSON.
 KINDS: Final[dict[type[Message], str]] = {
@@ -87,6 +103,9 @@ KINDS: Final[dict[type[Message], str]] = {
     Unsubscribe: "unsubscribe",
     Move: "move",
     Publish: "publish",
+    Update: "update",
+    Withdraw: "withdraw",
+    EventsGone: "gone",
     LinkGreeting: "greeting",
     Learned: "learned",
 }
@@ -100,11 +119,11 @@ def kind_of(message: Message) -> str:
 def about(message: Message) -> str:
     """The id of what *message* is about, for error messages."""
     match message:
-        case Publish(event):
+        case Publish(event) | Update(event):
             return event.id
         case Subscribe(subscription):
             return subscription.id
-        case Unsubscribe(id) | Move(id) | AnnounceRanges(id):
+        case Unsubscribe(id) | Move(id) | AnnounceRanges(id) | Withdraw(id):
             return id
     return kind_of(message)
 
@@ -117,7 +136,7 @@ class Outgoing(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """An event that enters a client's answer, or leaves it because the client has moved."""
+    """An event that enters a client's answer, or leaves it because either has changed."""
 
     subscription: str
     event: str
@@ -134,8 +153,10 @@ class OwedDelivery(NamedTuple):
     def is_answer_to(self, record: Record) -> bool:
         """Whether this, which *record* led to, is a part of its answer."""
         match record:
-            case Publish(event):
+            case Publish(event) | Update(event):
                 return self.delivery.event == event.id
+            case Withdraw(id):
+                return self.delivery.event == id
             case Subscribe(subscription):
                 return self.delivery.subscription == subscription.id
         return self.delivery.subscription == record.id
@@ -150,6 +171,7 @@ class BrokerOutput:
     deliveries: list[Delivery] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)  # of the deliveries, to acknowledge them by
     unwanted: int = 0  # events from neighbours that nobody here or beyond wanted
+    stayed: list[str] = field(default_factory=list)  # clients who want an updated event as before
 
 
 # JSON. Its words are in stores of earlier versions: they stay.
@@ -172,7 +194,9 @@ def to_json(message: Message) -> dict[str, Any]:
     match message:
         case AnnounceRanges(name, ranges):
             raw: dict[str, Any] = {"id": name, _RANGES: ranges}
-        case LinkGreeting(interests, live_ids, _, space, learned):
+        case EventsGone(gone):
+            raw = {"gone": gone}
+        case LinkGreeting(interests, live_ids, _, space, learned, versions, gone):
             announced = [{**interest_to_json(_wanted(one)), "id": one.name} for one in interests]
             of_space = None if space is None else space.to_dict()
             raw = {
@@ -180,11 +204,15 @@ def to_json(message: Message) -> dict[str, Any]:
                 "held": sorted(live_ids),
                 "space": of_space,
                 "learned": learned,
+                "versions": versions,
+                "gone": gone,
             }
         case Learned(learned):
             raw = {"learned": learned}
-        case Publish() | Subscribe() | Unsubscribe() | Move():
+        case Publish() | Update() | Withdraw() | Subscribe() | Unsubscribe() | Move():
             raw = record_to_dict(replace(message, time=None))
+            if version := getattr(message, "version", 0):
+                raw["seq"] = version  # no attribute has this name
     return {"op": kind_of(message), **raw, "time": time}
 
 
@@ -203,7 +231,7 @@ def from_json(raw: Mapping[str, Any], schema: Schema) -> Message:
 
 def _from_json(raw: Mapping[str, Any], schema: Schema) -> Message:
     op, time = raw["op"], msgspec.convert(raw["time"], int | None)
-    if op in ("ranges", "greeting", "learned") and time is None:
+    if op in ("ranges", "gone", "greeting", "learned") and time is None:
         raise RecordError("a message between brokers has a time", field="time")
     match op:
         case "ranges":
@@ -213,11 +241,21 @@ def _from_json(raw: Mapping[str, Any], schema: Schema) -> Message:
             interests = tuple(_interest_of(one, schema) for one in raw["told"])
             space = None if raw["space"] is None else Space.from_dict(raw["space"])
             live_ids = msgspec.convert(raw["held"], frozenset[str])
-            return LinkGreeting(interests, live_ids, time or 0, space, _uses(raw["learned"]))
+            versions = msgspec.convert(raw.get("versions", ()), tuple[tuple[str, int], ...])
+            learned = _uses(raw["learned"])
+            gone = _gone(raw.get("gone", ()))
+            return LinkGreeting(interests, live_ids, time or 0, space, learned, versions, gone)
+        case "gone":
+            return EventsGone(_gone(raw["gone"]), time or 0)
         case "learned":
             return Learned(_uses(raw["learned"]), time or 0)
-        case "publish":
-            return Publish(event_from_json(_timeless(raw), schema), time)
+        case "publish" | "update":
+            event = event_from_dict(_timeless(raw), schema, _LIMITS, op)
+            version = msgspec.convert(raw.get("seq", 0), int)
+            return (Publish if op == "publish" else Update)(event, time, version)
+        case "withdraw":
+            version = msgspec.convert(raw.get("seq", 0), int)
+            return Withdraw(msgspec.convert(raw["id"], str), time, version)
     name = msgspec.convert(raw["id"], str)
     record = record_from_dict({**_timeless(raw), "id": _ANY_ID}, schema, _LIMITS)
     match record:
@@ -242,6 +280,10 @@ def _interest_of(raw: Mapping[str, Any], schema: Schema) -> AnyInterest:
     if isinstance(wanted, Subscription):
         return Interest(name, wanted)
     return RangeInterest(name, wanted)
+
+
+def _gone(raw: Any) -> tuple[GoneEvent, ...]:
+    return msgspec.convert(raw, tuple[GoneEvent, ...])
 
 
 def _uses(raw: Any) -> tuple[AttributeUse, ...]:
@@ -288,11 +330,15 @@ def record_error(
 def _check(source: str, message: Message, schema: Schema, space: Space | None) -> None:
     check_id = _check_id if source == CLIENT else _check_name
     match message:
-        case Publish(Event() as event):
+        case Publish(Event() as event) | Update(Event() as event):
             _check_id(event.id)
             check_time(event.until)
             check_event(event, schema)
             event_from_dict(event_to_dict(event), schema.frozen())
+            check_seq(message.version)
+        case Withdraw(id):
+            _check_id(id)
+            check_seq(message.version)
         case Subscribe(Subscription() as subscription):
             check_id(subscription.id)
             _check_subscription(subscription, schema)
@@ -312,15 +358,19 @@ def _check(source: str, message: Message, schema: Schema, space: Space | None) -
                 _check_interest(interest, schema)
             for id in live_ids:
                 _check_name(id)
+            for id, version in message.versions:
+                _check_name(id)
+                check_seq(version)
+            _check_gone(message.gone)
             _check_learned(learned)
         case Learned(learned) if source != CLIENT:
             _check_learned(learned)
+        case EventsGone(gone) if source != CLIENT:
+            _check_gone(gone)
         case _:
             who = "a client" if source == CLIENT else "a neighbour"
             raise RecordError(f"{who} sends no {describe(message)}")
-    check_time(
-        message.time, optional=not isinstance(message, AnnounceRanges | LinkGreeting | Learned)
-    )
+    check_time(message.time, optional=not isinstance(message, Announcement))
 
 
 def _check_interest(interest: AnyInterest, schema: Schema) -> None:
@@ -349,6 +399,13 @@ def _check_learned(learned: tuple[AttributeUse, ...]) -> None:
         _check_name(where)
         if kind is not None and not isinstance(kind, Kind):
             raise RecordError(f"the attribute {name!r} cannot be {describe(kind)}")
+
+
+def _check_gone(gone: tuple[GoneEvent, ...]) -> None:
+    for id, version, until in gone:
+        _check_name(id)
+        check_seq(version)
+        check_time(until)
 
 
 def _check_location(at: Point | None, schema: Schema) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stentor.broker.broker import LATE, Broker
+from stentor.broker.homes import Homes
 from stentor.broker.interest import CLIENT, check_broker_name, check_link, is_among
 from stentor.broker.learning import joined_schema
 from stentor.broker.messages import (
@@ -25,15 +26,14 @@ from stentor.broker.messages import (
     record_error,
 )
 from stentor.broker.store import Store, check_settings
-from stentor.broker.tables import ExpiringValues
 from stentor.engine.batch import listed
 from stentor.engine.clock import Clock, MostAhead
 from stentor.engine.report import Answer
-from stentor.errors import DuplicateEventError, SettingsError, StentorError, UnknownIdError
+from stentor.errors import SettingsError, StentorError
 from stentor.index.mics.space import Space
 from stentor.language.tree import uses
-from stentor.model import Changes, Schema
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model import Changes, EventChanges, Schema
+from stentor.model.record import Move, Publish, Record, Subscribe, Update, Withdraw, lasting
 from stentor.model.values.string import describe
 from stentor.model.values.time import BEGINNING
 from stentor.wire.records import record_from_dict
@@ -103,8 +103,8 @@ class Overlay:
         self._waiting: dict[tuple[str, str], deque[Message]] = {}
         self._deliveries: list[OwedDelivery] = []  # that nobody was given yet
         self._given: list[OwedDelivery] = []  # that nobody has acknowledged yet
-        self._live: ExpiringValues[None] = ExpiringValues()  # ids of events
-        self._homes: ExpiringValues[str] = ExpiringValues()  # the broker of each subscription
+        self._homes = Homes()
+        self._stayed: list[str] = []  # of the last update
         joined = [check_link(link) for link in listed(links, "links are pairs in a list")]
         names = brokers.keys() if isinstance(brokers, Mapping) else brokers
         known = [*listed(names, "brokers are names in a list")]
@@ -143,19 +143,27 @@ class Overlay:
     def feed(self, broker: str, record: Record | Mapping[str, Any]) -> Answer:
         """The answer to a client's *record*, or to one as a dict: what one engine would answer.
 
-        For an event the ids of those who got it, sorted; for a change of a subscription `Changes`;
-        for a record that is refused its error, as a report of an engine has it. Links carry what
-        waits before it comes. What others are given is left for `deliveries`.
+        For an event the ids of those who got it, sorted; for an update or a withdrawal of one
+        `EventChanges`, for a change of a subscription `Changes`; for a record that is refused its
+        error, as a report of an engine has it. Links carry what waits before it comes. What others
+        are given is left for `deliveries`.
         """
-        if not isinstance(record, Publish | Subscribe | Unsubscribe | Move):
+        if isinstance(record, Mapping):
             record = record_from_dict(record, self.schema)
         self._transmit_all()
-        before = len(self._deliveries)
+        before, self._stayed = len(self._deliveries), []
         answer = self.send(broker, [record])[0]
         self._transmit_all()
         match record:
             case Publish() if isinstance(answer, list):
                 return sorted(one.subscription for one in self._take_answer(record, before))
+            case Update() | Withdraw() if isinstance(answer, EventChanges):
+                own = self._take_answer(record, before)
+                return EventChanges(
+                    sorted(one.subscription for one in own if one.added),
+                    sorted(one.subscription for one in own if not one.added),
+                    sorted(self._stayed),
+                )
             case Subscribe() | Move() if isinstance(answer, Changes):
                 own = self._take_answer(record, before)
                 return Changes(
@@ -188,14 +196,14 @@ class Overlay:
             for (position, record), answer in zip(admitted.items(), output.answers, strict=True):
                 answers[position] = answer
                 if not isinstance(answer, StentorError):
-                    self._remember(broker, record)
+                    self._homes.remember(broker, record)
             self._take(broker, output)
 
     def _teaches(self, record: Record) -> bool:
         """Whether an attribute of *record* has no type yet."""
         names: Iterable[str] = ()
         match record:
-            case Publish(event):
+            case Publish(event) | Update(event):
                 names = event.attributes
             case Subscribe(subscription):
                 names = [use.name for use in uses(subscription.expression, "")]
@@ -254,6 +262,7 @@ class Overlay:
     def _take(self, name: str, output: BrokerOutput) -> None:
         numbered = zip(output.numbers, output.deliveries, strict=True)
         self._deliveries += [OwedDelivery(name, *one) for one in numbered]
+        self._stayed += output.stayed
         self._dispatch(name, output.sent)
 
     def deliveries(self) -> list[Delivery]:
@@ -333,8 +342,7 @@ class Overlay:
             raise SettingsError(f"{name!r} has no store to restart from; give `stores`")
         self._stores[name].reopen()
         self.brokers[name] = self._broker(name)
-        for id in [id for id in self._homes if self._homes[id] == name]:
-            self._homes.drop(id)
+        self._homes.forget_subscriptions(name)
         self._deliveries = [one for one in self._deliveries if one.broker != name]
         self._take_over(name)
         for pair in [pair for pair, is_up in self.links.items() if is_up and name in pair]:
@@ -403,9 +411,8 @@ class Overlay:
         self._pass_time(broker.time)
         subscriptions, events = broker.contents()
         for subscription in subscriptions:
-            self._homes.keep(subscription.id, name, subscription.until)
-        for event in events:
-            self._live.keep(event.id, None, event.until)
+            self._homes.subscriptions.keep(subscription.id, name, subscription.until)
+        self._homes.take_over(name, events, broker.own_events())
 
     def _part(self, joined: set[tuple[str, str]]) -> None:
         """Let brokers forget neighbours that they had before, and that are not *joined* now."""
@@ -446,11 +453,7 @@ class Overlay:
             self.carried[LinkCount(sender, receiver, kind_of(message))] += 1
 
     def _admitted(self, broker: str, record: Record) -> Record:
-        """*record* at the overlay's time; refused where its id belongs elsewhere.
-
-        No broker knows all ids, and asking everywhere would be flooding: between processes
-        clients keep them apart.
-        """
+        """*record* at the overlay's time; refused where its id belongs elsewhere."""
         if mistake := record_error(CLIENT, record, self.schema, self.space):
             raise mistake  # before it moves the time
         if record.time is not None:
@@ -459,37 +462,12 @@ class Overlay:
             self._pass_time(record.time)
         time = None if self.time == BEGINNING else self.time
         timed = record if record.time == time else replace(record, time=time)
-        match timed:
-            case Publish(event):
-                if event.id in self._live:
-                    raise DuplicateEventError(
-                        f"the event {event.id!r} is live in this overlay; publish a change under "
-                        "another id",
-                        field="id",
-                    )
-            case Subscribe(subscription):
-                id = subscription.id
-                if id in self._homes and self._homes[id] != broker:
-                    raise SettingsError(
-                        f"{id!r} stands at {self._homes[id]!r}; unsubscribe there before it comes "
-                        "here"
-                    )
-            case Unsubscribe(id) | Move(id):
-                if id in self._homes and self._homes[id] != broker:
-                    raise UnknownIdError(f"no subscription of {broker!r} has the id {id!r}", id=id)
+        if isinstance(timed, Update):
+            timed = replace(timed, event=lasting(timed.event))
+        self._homes.check(broker, timed, self.time)
         return timed
-
-    def _remember(self, broker: str, record: Record) -> None:
-        match record:
-            case Publish(event) if event.until is not None:
-                self._live.keep(event.id, None, event.until)
-            case Subscribe(subscription):
-                self._homes.keep(subscription.id, broker, subscription.until)
-            case Unsubscribe(id) if id in self._homes:
-                self._homes.drop(id)
 
     def _pass_time(self, time: int) -> None:
         """Let it be *time*, if it is not later already; ids of what is over are free again."""
         self.time = max(self.time, time)
-        self._live.over(self.time)
         self._homes.over(self.time)

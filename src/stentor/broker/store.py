@@ -26,7 +26,8 @@ from stentor.model.values.time import BEGINNING, EARLIEST, LATEST
 from stentor.wire.events import event_to_dict
 
 #: 2: deliveries are numbered, and events that are on their way over a link are kept.
-_VERSION: Final = 2
+#: 3: live events have versions, and what was withdrawn is remembered.
+_VERSION: Final = 3
 _DELIVERIES: Final = """
 CREATE TABLE deliveries (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -34,6 +35,9 @@ CREATE TABLE deliveries (
 _FORWARDS: Final = """
 CREATE TABLE forwards (
     number INTEGER PRIMARY KEY AUTOINCREMENT, neighbour TEXT NOT NULL, record TEXT NOT NULL)"""
+_VERSIONS: Final = """
+CREATE TABLE versions (
+    id TEXT PRIMARY KEY, version INTEGER NOT NULL, until INTEGER, own INTEGER NOT NULL)"""
 _TABLES: Final = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, fact TEXT NOT NULL)",
     """CREATE TABLE interests (
@@ -41,6 +45,7 @@ _TABLES: Final = (
     "CREATE TABLE events (id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)",
     _DELIVERIES,
     _FORWARDS,
+    _VERSIONS,
 )
 #: From version 1.
 _UPGRADE: Final = (
@@ -97,8 +102,8 @@ class Store:
                 self._run(statement)
             self.keep_fact("version", _VERSION)
         version = self.fact("version", int)
-        if version == 1:
-            for statement in _UPGRADE:
+        if version in (1, 2):
+            for statement in (*(_UPGRADE if version == 1 else ()), _VERSIONS):
                 self._run(statement)
             self.keep_fact("version", _VERSION)
         elif version != _VERSION:
@@ -210,6 +215,26 @@ class Store:
                     raise ValueError(f"it is not the live event {id!r}")
             yield row, event
 
+    def keep_version(self, id: str, version: int, until: int | None, own: bool) -> None:
+        """Keep which version of the event *id* is live, or was withdrawn; and whether it is own."""
+        self._run(
+            "INSERT OR REPLACE INTO versions VALUES (?, ?, ?, ?)", id, version, until, int(own)
+        )
+
+    def forget_version(self, id: str) -> None:
+        """Forget the version of the event *id*, which is over."""
+        self._run("DELETE FROM versions WHERE id = ?", id)
+
+    def versions(self) -> dict[str, tuple[int, int | None, bool]]:
+        """The versions of events, live or withdrawn, until when, and whether they are own."""
+        found = {}
+        rows = self._database.rows("SELECT rowid, id, version, until, own FROM versions")
+        for row, id, *cells in rows:
+            with self.reading("versions", row):
+                version, until, own = msgspec.convert(cells, tuple[int, int | None, int])
+                found[_string(id)] = version, until, own == 1
+        return found
+
     def keep_forward(self, neighbour: str, event: Event) -> None:
         """Keep an event that is on its way to *neighbour*, and is not live: nobody else has it."""
         insert = "INSERT INTO forwards (neighbour, record) VALUES (?, ?)"
@@ -286,7 +311,7 @@ class Store:
             f"{self.path}: {where} cannot be used: {why}; go on from a copy of the file"
         )
 
-    def _run(self, statement: str, *values: str | int | bytes) -> Any:
+    def _run(self, statement: str, *values: str | int | bytes | None) -> Any:
         return self._database.run(statement, *values)
 
     def close(self) -> None:
@@ -314,6 +339,12 @@ class NoStore:
         pass
 
     def forget_event(self, id: str) -> None:
+        pass
+
+    def keep_version(self, id: str, version: int, until: int | None, own: bool) -> None:
+        pass
+
+    def forget_version(self, id: str) -> None:
         pass
 
     def keep_forward(self, neighbour: str, event: Event) -> None:

@@ -1,18 +1,10 @@
-"""Who wants what at a broker, which events are live or on their way: all that a restart needs.
-
-`Tables` is the state of a broker, `BrokerLiveEvents` its live events by id, end and range,
-`ExpiringValues` what ends at some time.
-"""
+"""Who wants what at a broker, which events are live or on their way: all that a restart needs."""
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Generic, TypeVar
-
-import numpy as np
 
 from stentor.broker.announcements import Link
 from stentor.broker.interest import (
@@ -20,35 +12,40 @@ from stentor.broker.interest import (
     AnyInterest,
     Interest,
     Names,
-    Pairs,
     RangeInterest,
     check_ranges,
     engine_id,
-    ranges_of,
     source_and_name,
     with_engine_id,
 )
-from stentor.broker.messages import BrokerOutput, Delivery, Outgoing
+from stentor.broker.live_events import BrokerLiveEvents, ExpiringValues, event_ranges
+from stentor.broker.messages import (
+    BrokerOutput,
+    Delivery,
+    EventsGone,
+    GoneEvent,
+    Outgoing,
+    about,
+)
 from stentor.broker.store import NoStore, Store
-from stentor.encoding.columns import Int64
-from stentor.encoding.events import TimedEvent, encode_events
-from stentor.encoding.hilbert.ranges import Ranges
 from stentor.engine import Engine
 from stentor.engine.engine import step_checked
 from stentor.engine.report import Answer
 from stentor.engine.why_not import Rejection
-from stentor.errors import SettingsError, StentorError
-from stentor.index.mics.check import check_postings
-from stentor.index.mics.postings import Postings
-from stentor.index.mics.projection import EVENT_RANGES
+from stentor.errors import DuplicateEventError, SettingsError, StentorError, UnknownIdError
 from stentor.index.mics.space import Space
-from stentor.model import Changes, Event, Schema, Subscription
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model import Changes, Event, EventChanges, Schema, Subscription
+from stentor.model.record import (
+    EventRecord,
+    Move,
+    Publish,
+    Record,
+    Subscribe,
+    Unsubscribe,
+    Update,
+    Withdraw,
+)
 from stentor.model.values.time import read_time
-
-Value = TypeVar("Value")
-#: Ends of values that are no longer kept are swept out when they are more than the others and this.
-FEW: Final = 64
 
 
 class Tables:
@@ -94,10 +91,10 @@ class Tables:
         """For each of *records* the neighbours one of whose ranges an event lies in."""
         found: list[list[str]] = [[] for _ in records]
         links = [(name, link) for name, link in self._links.items() if len(link.ranges)]
-        positions = [at for at, one in enumerate(records) if isinstance(one, Publish)]
+        positions = [at for at, one in enumerate(records) if isinstance(one, Publish | Update)]
         if not links or not positions or self._space is None:
             return found
-        events = (one.event for one in records if isinstance(one, Publish))
+        events = (one.event for one in records if isinstance(one, Publish | Update))
         queries = event_ranges(events, self._schema, self._space)
         for name, link in links:
             is_wanted = link.ranges.meets(queries).tolist()
@@ -172,10 +169,32 @@ class Tables:
                 mistakes[record.subscription.id] = answer
         return wanted, mistakes
 
-    def hold_event(self, event: Event) -> None:
-        """Hold a live event."""
-        self.events.hold(event)
+    def hold_event(self, event: Event, version: int, *, own: bool) -> None:
+        """Hold a live event, a client's *own* or not, instead of the one of its id, if any."""
+        self.events.hold(event, version, own=own)
         self._store.keep_event(event)
+        self._store.keep_version(event.id, version, event.until, own)
+
+    def version_of(self, source: str, record: EventRecord) -> int:
+        """The version of what *record* says: of a client's, one that is later than all known."""
+        if source != CLIENT:
+            return record.version
+        known = self.events.version(about(record))
+        return known if isinstance(record, Withdraw) else known + 1
+
+    def stale(self, source: str, message: EventRecord) -> StentorError | None:
+        """Why *message* of the neighbour *source* says nothing new; None where it does."""
+        id = about(message)
+        known = self.events.version(id)
+        if isinstance(message, Withdraw):
+            if id in self.events and known <= message.version:
+                return None
+            return UnknownIdError(f"no live event has the id {id!r}", id=id)
+        if known < message.version:
+            return None
+        if known == message.version:
+            self.note_holder(source, message.event)
+        return DuplicateEventError(f"the event {id!r} is here, or was withdrawn", field="id")
 
     def client(self, id: str) -> Subscription | None:
         """The client's subscription *id*, if there is one."""
@@ -195,6 +214,7 @@ class Tables:
             for link in self._links.values():
                 link.live_ids.discard(id)
             self._store.forget_event(id)
+            self._store.forget_version(id)
 
     def keep_forward(self, neighbour: str, event: Event) -> None:
         """Keep *event*, which is not live, until *neighbour* has it."""
@@ -215,7 +235,8 @@ class Tables:
         self._store.strand_forwards(neighbour)
 
     def _own(self, subscription: Subscription) -> Interest:
-        return Interest(self.name_of(subscription.id), subscription)
+        plain = replace(subscription, owner=None, labels={})  # these stay here
+        return Interest(self.name_of(subscription.id), plain)
 
     def name_of(self, id: str) -> str:
         """What the overlay calls the client's subscription *id*."""
@@ -236,34 +257,107 @@ class Tables:
     def forward(
         self,
         source: str,
-        event: Event,
+        record: Publish,
         keys: list[str],
         ranged: list[str],
         time: int,
         output: BrokerOutput,
     ) -> list[str]:
-        """Forward *event* to neighbours, those among *keys* and *ranged*.
+        """Forward an event to neighbours, those among *keys* and *ranged*.
 
         Over each link once at most, and never back. The clients here who want it, sorted as their
         keys are.
         """
+        event = record.event
         if event.until is not None:
-            self.hold_event(event)
+            self.hold_event(event, self.version_of(source, record), own=source == CLIENT)
         self.note_holder(source, event)
-        wanting = dict.fromkeys(ranged)
-        clients: list[str] = []
-        for key in keys:
-            owner, name = source_and_name(key)
-            if owner == CLIENT:
-                clients.append(name)
-            else:
-                wanting[owner] = None
+        clients, neighbours = _apart(keys)
+        wanting = dict.fromkeys([*ranged, *neighbours])
         wanting.pop(source, None)
         for neighbour in wanting:
             self._send(event, neighbour, time, output)
         output.deliveries += [Delivery(name, event.id) for name in clients]
         output.unwanted += source != CLIENT and not wanting and not clients
         return clients
+
+    def forward_update(
+        self,
+        source: str,
+        record: Update | Withdraw,
+        changes: EventChanges,
+        ranged: list[str],
+        time: int,
+        output: BrokerOutput,
+    ) -> EventChanges:
+        """Forward an update or a withdrawal to whom it concerns.
+
+        Neighbours that want what the event is now get it; those that have what it was, and do not
+        want it any more, are told that this is gone.
+        """
+        id, version = about(record), self.version_of(source, record)
+        if isinstance(record, Withdraw):
+            self._withdraw_event(id, version)
+        else:
+            self.hold_event(record.event, version, own=source == CLIENT)
+        entered, left, stayed = map(_apart, (changes.entered, changes.left, changes.stayed))
+        wanting = {*ranged, *entered[1], *stayed[1]}
+        for neighbour, link in self._links.items():
+            has = id in link.live_ids
+            link.live_ids.discard(id)
+            if neighbour == source:
+                if isinstance(record, Update):
+                    link.live_ids.add(id)
+            elif isinstance(record, Update) and neighbour in wanting:
+                self._send(record.event, neighbour, time, output)
+            elif has and link.up:
+                gone = version if isinstance(record, Withdraw) else version - 1
+                output.sent.append(Outgoing(neighbour, Withdraw(id, time, gone)))
+        for clients, added in ((entered[0], True), (left[0], False)):
+            output.deliveries += [Delivery(name, id, added) for name in clients]
+        output.stayed += stayed[0]
+        return EventChanges(entered[0], left[0], stayed[0])
+
+    def _withdraw_event(self, id: str, version: int) -> None:
+        until, own = self.events[id].until, id in self.events.own
+        self.events.drop(id)
+        self._store.forget_event(id)
+        self._remember_gone(id, version, until, own=own)
+
+    def _remember_gone(self, id: str, version: int, until: int | None, *, own: bool) -> None:
+        for one in self.events.remember(id, version, until):
+            self._store.forget_version(one)
+        self._store.keep_version(id, version, until, own)
+
+    def end_events(
+        self, source: str, gone: Iterable[GoneEvent], time: int, output: BrokerOutput
+    ) -> None:
+        """Let nothing be live that the neighbour *source* knows to be *gone*; others hear of it."""
+        news: list[GoneEvent] = []
+        for id, version, until in gone:
+            known, is_live = self.events.version(id), id in self.events
+            is_over = until is not None and until <= time
+            if is_over or known > version or (known == version and not is_live):
+                continue
+            news.append((id, version, until))
+            if is_live:
+                end = Withdraw(id, time, version)
+                [answer] = self.step(source, [end])
+                changes = answer if isinstance(answer, EventChanges) else EventChanges()
+                self.forward_update(source, end, changes, [], time, output)
+            else:
+                self._remember_gone(id, version, until, own=False)
+        for neighbour, link in self._links.items() if news else ():
+            if link.up and neighbour != source:
+                output.sent.append(Outgoing(neighbour, EventsGone(tuple(news), time)))
+
+    def note_holders(self, neighbour: str, held: Mapping[str, int]) -> None:
+        """Take note of the live events that *neighbour* holds, in these versions."""
+        self._links[neighbour].live_ids |= {
+            id
+            for id, version in held.items()
+            if id in self.events and self.events.version(id) == version
+        }
 
     def note_holder(self, source: str, event: Event) -> None:
         """Remember that *source* holds *event*, if that is live here, or was before it came."""
@@ -284,7 +378,8 @@ class Tables:
                 link.live_ids.add(event.id)
             else:
                 self.keep_forward(neighbour, event)
-            output.sent.append(Outgoing(neighbour, Publish(event, time)))
+            version = 0 if event.until is None else self.events.version(event.id)
+            output.sent.append(Outgoing(neighbour, Publish(event, time, version)))
 
     # Files and invariants.
 
@@ -297,8 +392,10 @@ class Tables:
         interests = list(store.interests(self._schema))  # they say most of kinds, and come first
         records: list[Record] = []
         rows: list[tuple[str, int]] = []
+        versions = store.versions()
         for row, event in store.events(self._schema):
-            self.events.hold(event)
+            version, _, own = versions.pop(event.id, (0, None, False))
+            self.events.hold(event, version, own=own)
             records.append(Publish(event, time))
             rows.append(("events", row))
         for row, source, name, wanted in interests:
@@ -318,6 +415,9 @@ class Tables:
             with store.reading("forwards", row):
                 is_stranded = neighbour == CLIENT
                 (self.stranded if is_stranded else self._links[neighbour].forwards).append(event)
+        for id, (version, until, own) in versions.items():
+            self.events.remember(id, version, until)
+            (self.events.own.add if own else self.events.own.discard)(id)
         for (table, row), answer in zip(rows, self._step(records), strict=True):
             if isinstance(answer, StentorError):
                 raise store.damaged(str(answer), table, row)
@@ -349,138 +449,14 @@ class Tables:
                     yield engine_id(neighbour, name)
 
 
-def event_ranges(events: Iterable[Event], schema: Schema, space: Space) -> Ranges:
-    """The number of each of *events* in *space*; of range events all ranges that they touch."""
-    columns = encode_events((TimedEvent(event) for event in events), schema)
-    return space.on(schema).of_events(columns, EVENT_RANGES)
-
-
-class BrokerLiveEvents:
-    """Events until they end, in the order in which they came."""
-
-    def __init__(self, schema: Schema, space: Space | None) -> None:
-        self._schema, self._space = schema, space
-        self._events: ExpiringValues[Event] = ExpiringValues()
-        self._waiting: dict[str, None] = {}  # those that the postings do not have yet
-        self._postings = Postings()
-        self._number: dict[str, int] = {}  # by which the postings know an event
-        self._id: dict[int, str] = {}
-        self._free: list[int] = []
-
-    def hold(self, event: Event) -> None:
-        """Hold *event*, which ends."""
-        self._events.keep(event.id, event, event.until)
-        if self._space is not None:
-            self._waiting[event.id] = None
-
-    def over(self, time: int) -> list[str]:
-        """The ids of those that have ended at *time*, no longer kept."""
-        ended = self._events.over(time)
-        for id in ended:
-            self._waiting.pop(id, None)
-        if gone := [self._number.pop(id) for id in ended if id in self._number]:
-            self._postings.remove(np.array(gone))
-            self._free += gone
-            for number in gone:
-                del self._id[number]
-        return ended
-
-    def has_over(self, time: int) -> bool:
-        """Whether one has ended at *time*."""
-        return self._events.has_over(time)
-
-    def within(self, ranges: Pairs) -> list[str]:
-        """The ids of those that touch one of *ranges*. Cost: O(log events) for each, and theirs."""
-        if not ranges or self._space is None:
-            return []
-        self._insert_waiting(self._space)
-        _, owners = self._postings.owners_of(ranges_of([ranges]))
-        return [self._id[number] for number in np.unique(owners).tolist()]
-
-    def _insert_waiting(self, space: Space) -> None:
-        """Insert what has come since the last query into the postings."""
-        if self._postings.is_wasteful:
-            self._postings, self._waiting = Postings(), dict.fromkeys(self._events)
-            self._number, self._id, self._free = {}, {}, []
-        if not self._waiting:
-            return
-        for id in self._waiting:
-            number = self._free.pop() if self._free else len(self._number)
-            self._number[id], self._id[number] = number, id
-        numbers = np.array([self._number[id] for id in self._waiting])
-        events = (self._events[id] for id in self._waiting)
-        self._postings.add(numbers, event_ranges(events, self._schema, space))
-        self._waiting = {}
-
-    def __getitem__(self, id: str) -> Event:
-        return self._events[id]
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._events
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._events)
-
-    def __len__(self) -> int:
-        return len(self._events)
-
-    def check(self) -> None:
-        """Assert that every live event has its postings, or waits for them."""
-        if self._space is None:
-            return
-        assert {*self._number, *self._waiting} == set(self._events)
-        assert {number: id for id, number in self._number.items()} == self._id
-        check_postings(self._postings, np.array(sorted(self._id), np.int64), self._ranges_of)
-
-    def _ranges_of(self, numbers: Int64) -> Ranges:
-        assert self._space is not None
-        events = (self._events[self._id[number]] for number in numbers.tolist())
-        return event_ranges(events, self._schema, self._space)
-
-
-class ExpiringValues(Generic[Value]):
-    """Values by id, some of which end, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, tuple[Value, int | None]] = {}
-        self._heap: list[tuple[int, str]] = []
-
-    def keep(self, id: str, value: Value, until: int | None) -> None:
-        """Keep *value* as *id*, instead of what was there."""
-        self._values[id] = value, until
-        if until is not None:
-            heapq.heappush(self._heap, (until, id))
-        if len(self._heap) > 2 * len(self._values) + FEW:
-            ends = ((until, id) for id, (_, until) in self._values.items())
-            self._heap = [(until, id) for until, id in ends if until is not None]
-            heapq.heapify(self._heap)
-
-    def drop(self, id: str) -> None:
-        """Keep *id* no longer."""
-        del self._values[id]
-
-    def over(self, time: int) -> list[str]:
-        """The ids of what has ended at *time*, no longer kept; each once. Cost: O(log n) each."""
-        ended = []
-        while self._heap and self._heap[0][0] <= time:
-            until, id = heapq.heappop(self._heap)
-            if id in self._values and self._values[id][1] == until:
-                del self._values[id]
-                ended.append(id)
-        return ended
-
-    def has_over(self, time: int) -> bool:
-        """Whether something may have ended at *time*."""
-        return bool(self._heap) and self._heap[0][0] <= time
-
-    def __getitem__(self, id: str) -> Value:
-        return self._values[id][0]
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._values
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+def _apart(keys: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The clients' own names among *keys*, in order, and the neighbours that the others are of."""
+    clients: list[str] = []
+    neighbours: dict[str, None] = {}
+    for key in keys:
+        owner, name = source_and_name(key)
+        if owner == CLIENT:
+            clients.append(name)
+        else:
+            neighbours[owner] = None
+    return clients, [*neighbours]

@@ -7,7 +7,8 @@ to call; `batch` copies all of them. `events.py` takes whole attributes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from stentor.model.values.time import BEGINNING, NEVER
 
 _BASIS = np.uint64(BASIS)
 _SPACE = 32
+NO_LABELS: Final[Mapping[str, str]] = {}
 #: Bytes that are kept from one event to the next.
 _KEPT = 1 << 20
 #: An event of more values is sorted before the kernel, which takes quadratic time.
@@ -60,6 +62,7 @@ class EventBuffer:
         self._seeds: dict[str, int] = {}
         self._texts: Texts
         self.ids: list[str] = []
+        self.among: list[Mapping[str, str]] = []  # the labels that each event is for
         self.kept: Any = None  # what an index keeps beside the first event, from call to call
         self.attributes = 0  # all codes are below it
         self._shrink()
@@ -70,6 +73,7 @@ class EventBuffer:
         if self._bytes > _KEPT or self._sizes["events"] > _KEPT >> 8:
             self._shrink()
         self.ids.clear()
+        self.among.clear()
         self._parts: list[bytes] = []
         self._folded: list[bytes] = []
         self._values = self._strings = self._weights = 0
@@ -120,7 +124,14 @@ class EventBuffer:
         self.weight[position] = weight
         self._weight = position + 1
 
-    def commit(self, id: str, until: int, time: int = BEGINNING, seq: int = 0) -> None:
+    def commit(
+        self,
+        id: str,
+        until: int,
+        time: int = BEGINNING,
+        seq: int = 0,
+        among: Mapping[str, str] = NO_LABELS,
+    ) -> None:
         """Let what was added since `begin` be an event."""
         event = len(self.ids)
         if self.value - self._values > _FEW_VALUES:
@@ -136,6 +147,7 @@ class EventBuffer:
         self.time[event] = time
         self.seq[event] = seq
         self.ids.append(id)
+        self.among.append(among)
 
     def add_event(self, event: Event, schema: Schema) -> None:
         """An event of the model; attributes that *schema* does not know are left out."""
@@ -159,7 +171,8 @@ class EventBuffer:
             attribute = schema.attribute(name)
             if attribute is not None:
                 self.add_weight(attribute, weight)
-        self.commit(event.id, NEVER if event.until is None else event.until)
+        until = NEVER if event.until is None else event.until
+        self.commit(event.id, until, among=event.among)
 
     # Columns.
 

@@ -8,7 +8,7 @@ The result is exactly that of feeding the records one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,11 +25,13 @@ from stentor.encoding.columns import (
     subscription_count,
 )
 from stentor.encoding.ragged import concatenate, take
+from stentor.engine.among import match_among
 from stentor.engine.clock import Clock
+from stentor.engine.passages import Passages, ended_events, ended_rows, passages_of
 from stentor.engine.plan import (
     IN_INDEX,
-    Admitted,
     Change,
+    Operation,
     Plan,
     PlannedRecord,
     StateView,
@@ -38,12 +40,13 @@ from stentor.engine.plan import (
 )
 from stentor.engine.safe_region import SafeRegion, regions_of
 from stentor.engine.state import EXPIRED_PER_RECORD, State
+from stentor.engine.tags import NO_TAGS, Among, Tags
 from stentor.engine.texts import ShapedTexts
 from stentor.engine.top_k import TopK, k_best
 from stentor.errors import StentorError
 from stentor.index.table import moved as with_positions
 from stentor.index.verify.candidates import current_counts
-from stentor.model import Changes, Point
+from stentor.model import Changes
 from stentor.model.values.time import NEVER
 
 NO_SUBSCRIPTIONS = empty(SubscriptionColumns)
@@ -59,6 +62,7 @@ class EncodedRecords:
     columns: SubscriptionColumns = NO_SUBSCRIPTIONS
     texts: list[str] | ShapedTexts = field(default_factory=list)  # of what is in columns
     events: EventColumns = NO_EVENTS
+    tags: Sequence[Tags] | None = None  # of what is in columns; None: they have none
 
 
 @dataclass(slots=True)
@@ -71,6 +75,7 @@ class StepResult:
     errors: dict[int, StentorError]
     never: list[int]  # the steps that brought a subscription which no event can match
     shrunk: list[tuple[int, SafeRegion]] = field(default_factory=list)  # and by which step
+    passages: Passages | None = None
 
 
 def apply(
@@ -92,7 +97,7 @@ def apply(
         len(arriving.texts),
         state.seq,
         state.time,
-        StateView(state.version, state.event_until),
+        StateView(state.version, state.event),
         clock,
     )
     if _only_moves(plan):
@@ -102,6 +107,11 @@ def apply(
         return StepResult([], NO_PAIRS, changes, plan.errors, [])
     versions = version_columns(state, plan, arriving)
     events = admitted_events(plan, arriving)
+    matched = events
+    if plan.ended:
+        matched = concatenate([events, ended_events(state, plan, arriving.steps, arriving.events)])
+    has_events = bool(event_count(matched))
+    among = _among(plan, arriving.steps)
     is_live = bool(state.index.live.current_count) or bool((events.until != NEVER).any())
     to_match = versions_to_match(state, plan.changes if is_live else [], versions)
     never = _never(plan, arriving)
@@ -109,22 +119,24 @@ def apply(
     live = take(events, kept) if len(kept) else NO_EVENTS
     shrunk = state.regions.shrunk(live, state.index.columns_with, _endings(plan))
     pairs: MatchPairs | ScoredPairs = NO_PAIRS
-    if plan.published and not plan.changes:
-        pairs = match(state, events, top, threads)
+    if has_events and not plan.changes:
+        pairs = match(state, matched, top, threads, among)
     with state.change():
         if shrunk is not None:
             state.shrink_regions(shrunk)
-        if not plan.published:
-            apply_changes(state, plan, versions, arriving.texts)
+        if not has_events:
+            apply_changes(state, plan, versions, arriving)
         elif plan.changes:
             pairs = _matched_while_changing(
-                state, plan, versions, arriving.texts, events, top, threads
+                state, plan, versions, arriving, matched, top, threads, among
             )
+        first = state.index.live.count
         if len(kept):
-            state.hold(
-                live, [arriving.steps[plan.published[position]].id for position in kept.tolist()]
-            )
-        changes = _changes(state, plan.changes, to_match)
+            held = [arriving.steps[plan.published[position]] for position in kept.tolist()]
+            state.hold(live, [step.id for step in held], [step.among for step in held])
+        ended = ended_rows(plan, kept, first)
+        changes = _changes(state, plan, to_match, ended, arriving.tags)
+        state.drop([*ended])
         _pass_time(state, plan)
     regions: list[tuple[int, SafeRegion]] = []
     if shrunk is not None:
@@ -132,7 +144,11 @@ def apply(
         ids = state.subscribers.ids.of(shrunk.row.tolist())
         shrunk_regions = regions_of(ids, *shrunk[2:], state.regions.plane)
         regions = list(zip(records, shrunk_regions, strict=True))
-    return StepResult(plan.published, pairs, changes, plan.errors, never, regions)
+    published: Sequence[int] = plan.published
+    passages = None
+    if any(step.operation in (Operation.UPDATE, Operation.WITHDRAW) for step in arriving.steps):
+        published, pairs, passages = passages_of(plan, arriving.steps, pairs)
+    return StepResult(published, pairs, changes, plan.errors, never, regions, passages)
 
 
 def _endings(plan: Plan) -> dict[int, int]:
@@ -156,6 +172,7 @@ def _only_moves(plan: Plan) -> bool:
     return (
         bool(plan.changes)
         and not plan.published
+        and not plan.ended
         and len(plan.touched) == len(plan.changes)
         and all(
             change.after is not None and _is_moved_in_index(change.after) for change in plan.changes
@@ -174,50 +191,20 @@ def _moved(state: State, changes: list[Change]) -> dict[int, Changes]:
     relocation = state.move_and_match(rows, positions)
     until = state.index.live.columns.until
 
-    def event_ids(pairs: MatchPairs, position: int, time: int) -> list[str]:
+    def ids_of(pairs: MatchPairs, position: int, time: int) -> list[str]:
         events = pairs.rows[pairs.starts[position] : pairs.starts[position + 1]]
-        return _event_ids(state, events[until[events] > time])
+        is_live = until[events] > time
+        if state.among:
+            is_live &= state.are_for(events, state.tags[int(rows[position])])
+        return event_ids(state, events[is_live])
 
     return {
         change.record: Changes(
-            added=event_ids(relocation.added, position, change.time),
-            removed=event_ids(relocation.removed, position, change.time),
+            added=ids_of(relocation.added, position, change.time),
+            removed=ids_of(relocation.removed, position, change.time),
         )
         for position, change in enumerate(changes)
     }
-
-
-def subscribe_one(
-    state: State, id: str, columns: SubscriptionColumns, text: str, admitted: Admitted
-) -> None:
-    """Let *id* want what *columns* say, instead of what it wanted, while nothing is live."""
-    before = state.version(id)
-    with state.change():
-        if before is not None and before.until > admitted.time:
-            state.remove([before.row])
-        state.insert(columns, [id], [text], np.array([admitted.seq], np.int64))
-        state.seq, state.time = admitted.seq, admitted.time
-        state.expire(EXPIRED_PER_RECORD)
-
-
-def move_one(state: State, row: int, at: Point, admitted: Admitted) -> Changes:
-    """Move the subscriber in *row*, and how that changes its answer."""
-    rows, positions = np.array([row], np.int64), np.array([at], np.float64)
-    changes = Changes()
-    with state.change():
-        if not state.index.live.current_count:
-            state.move(rows, positions)
-        else:
-            relocation = state.move_and_match(rows, positions)
-            until = state.index.live.columns.until
-            added, removed = (
-                _event_ids(state, pairs.rows[until[pairs.rows] > admitted.time])
-                for pairs in relocation
-            )
-            changes = Changes(added=added, removed=removed)
-        state.seq, state.time = admitted.seq, admitted.time
-        state.expire(EXPIRED_PER_RECORD)
-    return changes
 
 
 def _never(plan: Plan, arriving: EncodedRecords) -> list[int]:
@@ -289,28 +276,38 @@ def _matched_while_changing(
     state: State,
     plan: Plan,
     versions: SubscriptionColumns,
-    texts: list[str] | ShapedTexts,
+    arriving: EncodedRecords,
     events: EventColumns,
     top: TopK | None,
     threads: int,
+    among: Sequence[Among | None] | None,
 ) -> MatchPairs | ScoredPairs:
     """Match *events* with every version in the index, each for the records that it held for."""
     ended = [change.before for change in plan.changes if change.before is not None]
-    insert_versions(state, plan.versions, versions, texts)
+    insert_versions(state, plan.versions, versions, arriving)
     if ended:
         state.close(
             np.array([version.row for version in ended], np.int64),
             np.array([version.upto for version in ended], np.int64),
         )
-    pairs = match(state, events, top, threads)
+    pairs = match(state, events, top, threads, among)
     state.remove([version.row for version in ended])
     return pairs
 
 
 def match(
-    state: State, events: EventColumns, top: TopK | None, threads: int
+    state: State,
+    events: EventColumns,
+    top: TopK | None,
+    threads: int,
+    among: Sequence[Among | None] | None = None,
 ) -> MatchPairs | ScoredPairs:
-    """For each event the rows that want it, or its best, as *top* says."""
+    """For each event the rows that want it, or its best, as *top* says.
+
+    *among* says for each event which labels it is for; None where all are for everybody.
+    """
+    if among is not None:
+        return match_among(state, events, among, lambda some: match(state, some, top, threads), top)
     if top is None:
         pairs = state.index.match(events, threads=threads)
         if (counts := current_counts()) is not None:
@@ -320,78 +317,11 @@ def match(
     return k_best(found, top.k, state.subscribers.ids)
 
 
-class Unchanged(Mapping[int, Changes]):
-    """No answer of the steps 0 to *count* was changed."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def __getitem__(self, step: int) -> Changes:
-        if not 0 <= step < self._count:
-            raise KeyError(step)
-        return Changes()
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(self._count))
-
-    def __len__(self) -> int:
-        return self._count
-
-
-def apply_new(
-    state: State,
-    columns: SubscriptionColumns,
-    ids: list[str],
-    texts: list[str] | ShapedTexts,
-    times: Int64,
-    clock: Clock,
-) -> StepResult | None:
-    """`apply` for subscriptions under new ids while nothing is live: nothing to plan.
-
-    None where it is not as simple as that.
-    """
-    if not ids or state.index.live.current_count or not state.subscribers.are_new(ids):
-        return None
-    time = np.maximum.accumulate(np.maximum(times, state.time))
-    if not clock.allows_all(times, state.time) or (columns.until <= time).any():
-        return None
-    seq = np.arange(state.seq + 1, state.seq + 1 + len(ids))
-    with state.change():
-        state.insert(columns, ids, texts, seq, are_new=True)
-        state.seq, state.time = int(seq[-1]), int(time[-1])
-        state.expire(EXPIRED_PER_RECORD * len(ids))
-    never = np.flatnonzero(np.diff(columns.alternative_start) == 0).tolist()
-    return StepResult([], NO_PAIRS, Unchanged(len(ids)), {}, never)
-
-
-def apply_events(
-    state: State, events: EventColumns, clock: Clock, top: TopK | None = None, threads: int = 1
-) -> StepResult | None:
-    """`apply` for events alone that are not kept while nothing is live: nothing to plan.
-
-    None where it is not as simple as that.
-    """
-    if len(state.events) or (events.until != NEVER).any():
-        return None
-    if not clock.allows_all(events.time, state.time):
-        return None
-    count = event_count(events)
-    time = np.maximum.accumulate(np.maximum(events.time, state.time))
-    seq = np.arange(state.seq + 1, state.seq + 1 + count)
-    timed = events._replace(time=read_only(time), seq=read_only(seq))
-    pairs = match(state, timed, top, threads)
-    with state.change():
-        if count:
-            state.seq, state.time = int(seq[-1]), int(time[-1])
-        state.expire(EXPIRED_PER_RECORD * count)
-    return StepResult(np.arange(count), pairs, {}, {}, [])
-
-
 def apply_changes(
     state: State,
     plan: Plan,
     versions: SubscriptionColumns,
-    texts: list[str] | ShapedTexts,
+    arriving: EncodedRecords,
 ) -> None:
     """Bring the index to the last version of each subscription; a moved one keeps its row."""
     last = [version for version in plan.touched.values() if version is not None]
@@ -404,7 +334,7 @@ def apply_changes(
     }
     state.remove(sorted(gone - staying))
     inserted = [version for version in last if not _is_moved_in_index(version)]
-    insert_versions(state, inserted, versions, texts)
+    insert_versions(state, inserted, versions, arriving)
     if moved:
         rows = np.array([v.root.row for v in moved if v.root is not None], np.int64)
         state.move(rows, np.array([version.at for version in moved], np.float64))
@@ -418,7 +348,7 @@ def insert_versions(
     state: State,
     inserted: list[Version],
     versions: SubscriptionColumns,
-    texts: list[str] | ShapedTexts,
+    arriving: EncodedRecords,
 ) -> None:
     """Insert some versions, whose columns are among *versions*."""
     if not inserted:
@@ -428,8 +358,11 @@ def insert_versions(
     rows = state.insert(
         versions if is_all else take(versions, np.array(columns, np.int64)),
         [version.id for version in inserted],
-        [text_of(state, version, texts) for version in inserted],
+        [text_of(state, version, arriving.texts) for version in inserted],
         np.array([version.since for version in inserted], np.int64),
+        tags=None
+        if arriving.tags is None and state.tags.is_empty
+        else [tags_of(state, version, arriving.tags) for version in inserted],
     )
     for version, row in zip(inserted, rows.tolist(), strict=True):
         version.row = row
@@ -441,24 +374,52 @@ def text_of(state: State, version: Version, texts: Sequence[str] | ShapedTexts) 
     return state.texts[origin.row] if origin.column == IN_INDEX else texts[origin.column]
 
 
+def tags_of(state: State, version: Version, tags: Sequence[Tags] | None) -> Tags:
+    """The tags of a version: those of the subscription it started from."""
+    origin = version.root or version
+    if origin.column == IN_INDEX:
+        return state.tags[origin.row]
+    return NO_TAGS if tags is None else tags[origin.column]
+
+
+def _among(plan: Plan, steps: Sequence[PlannedRecord]) -> list[Among | None] | None:
+    """Which labels the events are for that are matched; None where all are for everybody."""
+    among = [steps[record].among for record in plan.published]
+    among += [one.before.among for one in plan.ended]
+    return among if any(among) else None
+
+
 def _changes(
     state: State,
-    changes: list[Change],
+    plan: Plan,
     to_match: tuple[SubscriptionColumns, dict[Version, int]],
+    ended: dict[int, int],
+    tags: Sequence[Tags] | None,
 ) -> dict[int, Changes]:
-    """How each change changed its subscriber's answer among the events that were live then."""
+    """How each change changed its subscriber's answer among the events that were live then.
+
+    *ended* are the rows of live events that ended in this step, by the seq of their end.
+    """
+    changes = plan.changes
     columns, positions = to_match
     if not positions or not state.index.live.current_count:
         return {change.record: Changes() for change in changes}
     pairs = state.index.match_live(columns)
     live = state.index.live.columns
+    upto = np.full(len(live.seq) if ended else 0, NEVER, np.int64)
+    upto[[*ended]] = [*ended.values()]
 
     def answer(version: Version | None, change: Change) -> Int64:
         if version is None:
             return np.zeros(0, np.int64)
         position = positions[version]
         rows = pairs.rows[pairs.starts[position] : pairs.starts[position + 1]]
-        return rows[(live.seq[rows] < change.seq) & (live.until[rows] > change.time)]
+        is_live = (live.seq[rows] < change.seq) & (live.until[rows] > change.time)
+        if ended:
+            is_live &= upto[rows] > change.seq
+        if state.among:
+            is_live &= state.are_for(rows, tags_of(state, version, tags))
+        return rows[is_live]
 
     reported: dict[int, Changes] = {}
     for change in changes:
@@ -467,11 +428,12 @@ def _changes(
             continue
         before, after = answer(change.before, change), answer(change.after, change)
         reported[change.record] = Changes(
-            added=_event_ids(state, np.setdiff1d(after, before)),
-            removed=_event_ids(state, np.setdiff1d(before, after)),
+            added=event_ids(state, np.setdiff1d(after, before)),
+            removed=event_ids(state, np.setdiff1d(before, after)),
         )
     return reported
 
 
-def _event_ids(state: State, rows: Int64) -> list[str]:
+def event_ids(state: State, rows: Int64) -> list[str]:
+    """The ids of the live events *rows*, sorted."""
     return sorted(state.events.ids[row] for row in rows.tolist())

@@ -18,12 +18,23 @@ from stentor.encoding.texts import TextEncoder
 from stentor.engine.apply import EncodedRecords
 from stentor.engine.plan import Operation, PlannedRecord
 from stentor.engine.report import RecordBatch
+from stentor.engine.tags import NO_TAGS, Among, Tags, among_of
 from stentor.engine.texts import ShapedTexts
 from stentor.errors import RecordError, SettingsError, StentorError
 from stentor.language.check import CheckedExpression, check_expression
 from stentor.language.printer import to_text
 from stentor.model import Schema, Subscription
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.record import (
+    Move,
+    Publish,
+    Record,
+    Subscribe,
+    Unsubscribe,
+    Update,
+    Withdraw,
+    lasting,
+)
+from stentor.model.values.labels import read_labels, read_owner
 from stentor.model.values.object import says
 from stentor.model.values.string import describe
 from stentor.model.values.time import BEGINNING, NEVER
@@ -32,7 +43,7 @@ from stentor.wire.cells.time import filled
 from stentor.wire.events import learn_event
 from stentor.wire.formats import ReadSettings, record_from_object
 from stentor.wire.limits import RecordLimits
-from stentor.wire.record import EventReader
+from stentor.wire.record import EventOp, EventReader
 from stentor.wire.records import Op, check_record
 from stentor.wire.tables import (
     PlainRow,
@@ -49,6 +60,7 @@ from stentor.wire.tables import (
 
 #: What the columns of a table of subscriptions are for; others are parameters.
 _FIELDS = ("id", "expression", "at", "until", "time", "op", "seq")
+_TAGS = ("owner", "labels")
 
 
 def listed(given: Any, expected: str) -> Iterable[Any]:
@@ -78,6 +90,7 @@ class RecordEncoder:
         self._steps: list[PlannedRecord] = []
         self._subscriptions: list[NormalisedSubscription] = []
         self._texts: list[str] = []
+        self._tags: list[Tags] = []
         self._count = 0
         self._positions: list[int] = []  # of each step among the records
         self._errors: dict[int, StentorError] = {}
@@ -118,9 +131,10 @@ class RecordEncoder:
         self._count += 1
         if isinstance(record, RecordError):
             raise record
-        if type(record) is dict and says(record.get("op"), "publish"):
-            said = self._reader.read(record, self._events)
-            self._published(self._clock() if said is None else said)
+        if type(record) is dict and says(record.get("op"), "publish", "update"):
+            op: EventOp = "update" if record["op"] == "update" else "publish"
+            said = self._reader.read(record, self._events, op=op)
+            self._published(Operation[op.upper()], self._clock() if said is None else said)
             return
         if isinstance(record, Mapping):
             record = record_from_object(record, self._schema, ReadSettings(limits=self._limits))
@@ -129,21 +143,26 @@ class RecordEncoder:
         else:
             if not is_checked:
                 check_record(record, self._schema, self._limits)
-            if isinstance(record, Publish):
+            if isinstance(record, Publish | Update):
                 learn_event(record.event, self._schema)
         time = self._clock() if record.time is None else record.time
         if isinstance(record, Publish):
             self._events.add_event(record.event, self._schema)
-            self._published(time)
+            self._published(Operation.PUBLISH, time)
+            return
+        if isinstance(record, Update):
+            self._events.add_event(lasting(record.event), self._schema)
+            self._published(Operation.UPDATE, time)
             return
         self._steps.append(self._step(record, time, examined))
         self._positions.append(self._count - 1)
 
-    def _published(self, time: int | None) -> None:
+    def _published(self, operation: Operation, time: int | None) -> None:
         """Let the last event that was read be a step."""
         position = len(self._events) - 1
         id, until = self._events.ids[position], self._events.until[position]
-        self._steps.append(PlannedRecord(Operation.PUBLISH, id, time, position, until))
+        among = among_of(self._events.among[position])
+        self._steps.append(PlannedRecord(operation, id, time, position, until, among=among))
         self._positions.append(self._count - 1)
 
     def batch(self) -> RecordBatch:
@@ -157,7 +176,7 @@ class RecordEncoder:
 
     def _step(
         self,
-        record: Subscribe | Unsubscribe | Move,
+        record: Subscribe | Unsubscribe | Move | Withdraw,
         time: int | None,
         examined: CheckedExpression | None,
     ) -> PlannedRecord:
@@ -171,6 +190,8 @@ class RecordEncoder:
                 return self._subscribe(subscription, examined, time)
             case Unsubscribe(id):
                 return PlannedRecord(Operation.UNSUBSCRIBE, id, time)
+            case Withdraw(id):
+                return PlannedRecord(Operation.WITHDRAW, id, time)
             case Move(id, at):
                 return PlannedRecord(Operation.MOVE, id, time, at=at)
 
@@ -183,13 +204,15 @@ class RecordEncoder:
         self._schema.learn(examined.uses)
         self._subscriptions.append(normalised)
         self._texts.append(to_text(examined.tree))
+        self._tags.append(Tags(subscription.owner, subscription.labels))
         until = NEVER if subscription.until is None else subscription.until
         column = len(self._subscriptions) - 1
         return PlannedRecord(Operation.SUBSCRIBE, subscription.id, time, column, until)
 
     def arriving(self) -> EncodedRecords:
         """What a step takes."""
-        arriving = EncodedRecords(self._steps, texts=self._texts)
+        tags = self._tags if any(one != NO_TAGS for one in self._tags) else None
+        arriving = EncodedRecords(self._steps, texts=self._texts, tags=tags)
         if self._subscriptions:
             arriving.columns = encode_subscriptions(self._subscriptions, self._schema)
         if "_events" in self.__dict__:
@@ -204,6 +227,7 @@ class NewSubscriptions(NamedTuple):
     ids: list[str]
     texts: list[str] | ShapedTexts
     times: Int64
+    tags: list[Tags] | None
 
     def arriving(self) -> EncodedRecords:
         """The same as a step takes it."""
@@ -212,7 +236,7 @@ class NewSubscriptions(NamedTuple):
             PlannedRecord(Operation.SUBSCRIBE, id, time, position, until)
             for position, (id, time, until) in enumerate(rows)
         ]
-        return EncodedRecords(steps, self.columns, self.texts)
+        return EncodedRecords(steps, self.columns, self.texts, tags=self.tags)
 
 
 class NewEvents(NamedTuple):
@@ -220,13 +244,16 @@ class NewEvents(NamedTuple):
 
     columns: EventColumns
     ids: Any  # a list of strings, or an Arrow array of them
+    operation: Operation = Operation.PUBLISH
+    among: list[Among | None] | None = None  # of each; None: all are for everybody
 
     def arriving(self) -> EncodedRecords:
         """The same as a step takes it."""
         untils, times = self.columns.until.tolist(), self.columns.time.tolist()
         ids = self.ids if isinstance(self.ids, list) else self.ids.to_pylist()
+        among = self.among or [None] * len(ids)
         steps = [
-            PlannedRecord(Operation.PUBLISH, id, time, position, until)
+            PlannedRecord(self.operation, id, time, position, until, among=among[position])
             for position, (id, time, until) in enumerate(zip(ids, times, untils, strict=True))
         ]
         return EncodedRecords(steps, events=self.columns)
@@ -265,33 +292,48 @@ class BatchReader:
         _check_ops([row.get("op") for row in rows if isinstance(row, dict)], op)
         return self.records([{**row, "op": op} if isinstance(row, dict) else row for row in rows])
 
-    def events(self, events: Any) -> tuple[RecordBatch, NewEvents]:
-        """A table of events, or a list of dicts."""
+    def events(self, events: Any, op: EventOp = "publish") -> tuple[RecordBatch, NewEvents]:
+        """A table of events, or a list of dicts, that all do *op*."""
         now = self._now()
         default = BEGINNING if now is None else now
         if isinstance(events, list):
-            return self._event_list(events, default)
+            return self._event_list(events, default, op)
         table = to_arrow(events)
-        read = read_event_table(table, self._schema, default_time=default, limits=self._limits)
-        errors: dict[int, StentorError] = {
-            one.row: RecordError(one.reason) for one in read.rejected if one.row is not None
+        amongs, errors = _read_each(table, "among", lambda cell: read_labels(cell, "among"))
+        usable = np.delete(np.arange(table.num_rows), list(errors))
+        good = take_rows(table, usable) if errors else table
+        read = read_event_table(
+            good, self._schema, default_time=default, limits=self._limits, op=op
+        )
+        errors |= {
+            int(usable[one.row]): RecordError(one.reason)
+            for one in read.rejected
+            if one.row is not None
         }
-        batch = RecordBatch(table.num_rows, read.ids, read.rows, errors)
-        return batch, NewEvents(read.columns, read.ids)
+        rows = usable[read.rows]
+        among = None
+        if amongs is not None:
+            among = [among_of(amongs[row] or {}) for row in rows.tolist()]
+        batch = RecordBatch(table.num_rows, read.ids, rows, errors)
+        return batch, NewEvents(read.columns, read.ids, Operation[op.upper()], among)
 
-    def _event_list(self, events: list[Any], default: int) -> tuple[RecordBatch, NewEvents]:
+    def _event_list(
+        self, events: list[Any], default: int, op: EventOp
+    ) -> tuple[RecordBatch, NewEvents]:
         reader, buffer = EventReader(self._schema, self._limits), EventBuffer()
         errors: dict[int, StentorError] = {}
         for row, raw in enumerate(events):
             try:
-                said = reader.read(raw, buffer)
+                said = reader.read(raw, buffer, op=op)
             except StentorError as error:
                 errors[row] = error
             else:
                 buffer.time[len(buffer) - 1] = default if said is None else said
         read = np.delete(np.arange(len(events)), list(errors))
         ids = list(buffer.ids)
-        return RecordBatch(len(events), ids, read, errors), NewEvents(buffer.batch(), ids)
+        among = [among_of(one) for one in buffer.among] if any(buffer.among) else None
+        new = NewEvents(buffer.batch(), ids, Operation[op.upper()], among)
+        return RecordBatch(len(events), ids, read, errors), new
 
     def sample(self, events: Any) -> EventColumns:
         """A table of events that are only looked at; it teaches the schema nothing."""
@@ -310,6 +352,10 @@ class BatchReader:
             raise SettingsError(f"an expression is a text, got {type(expression).__name__}")
         table = to_arrow(subscriptions)
         fields, reasons = self._bad_rows(table)
+        owners, bad_owners = _read_each(table, "owner", read_owner)
+        labels, bad_labels = _read_each(table, "labels", read_labels)
+        for row, error in {**bad_labels, **bad_owners}.items():
+            reasons.setdefault(row, str(error))
         usable = np.delete(np.arange(table.num_rows), list(reasons))
         good = take_rows(table, usable) if reasons else table
         heads, times = self._heads(good, self._read_fields(good) if reasons else fields)
@@ -327,12 +373,18 @@ class BatchReader:
             **{row: RecordError(reason) for row, reason in reasons.items()},
             **{int(usable[row]): error for row, error in encoded.errors.items()},
         }
+        tags = None
+        if owners is not None or labels is not None:
+            tags = [
+                Tags(owners[row] if owners else None, (labels[row] if labels else None) or {})
+                for row in usable[encoded.rows].tolist()
+            ]
         ids = heads.ids
         if len(encoded.rows) < len(ids):
             ids = [ids[row] for row in encoded.rows.tolist()]
             times = times[encoded.rows]
         batch = RecordBatch(table.num_rows, ids, usable[encoded.rows], errors)
-        return batch, NewSubscriptions(encoded.columns, list(ids), texts, times)
+        return batch, NewSubscriptions(encoded.columns, list(ids), texts, times, tags)
 
     def _read_fields(self, table: Any) -> RecordTable:
         named = table.select([name for name in table.column_names if name in _FIELDS])
@@ -379,7 +431,25 @@ def _rows(records: Any, schema: Schema) -> Iterable[Record | PlainRow]:
 
 
 def _parameters(table: Any) -> dict[str, Any]:
-    return {name: array for name, array in columns_of(table).items() if name not in _FIELDS}
+    taken = (*_FIELDS, *_TAGS)
+    return {name: array for name, array in columns_of(table).items() if name not in taken}
+
+
+def _read_each(
+    table: Any, name: str, read: Callable[[Any], Any]
+) -> tuple[list[Any] | None, dict[int, StentorError]]:
+    """The cells of the column *name*, each as *read* reads it, and errors; None: no such column."""
+    if name not in table.column_names:
+        return None, {}
+    found: list[Any] = []
+    errors: dict[int, StentorError] = {}
+    for row, cell in enumerate(table[name].to_pylist()):
+        found.append(None)
+        try:
+            found[row] = read(cell)
+        except StentorError as error:
+            errors[row] = error
+    return found, errors
 
 
 def _texts(table: Any) -> list[str]:

@@ -21,21 +21,16 @@ from stentor.encoding.columns import SubscriptionColumns
 from stentor.encoding.event import EventBuffer
 from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
 from stentor.engine import cold, folder
-from stentor.engine.apply import (
-    EncodedRecords,
-    apply,
-    apply_events,
-    apply_new,
-    move_one,
-    subscribe_one,
-)
+from stentor.engine.apply import EncodedRecords, apply, match
 from stentor.engine.batch import BatchReader, NewEvents, NewSubscriptions
 from stentor.engine.clock import Clock, MostAhead
 from stentor.engine.ids import NO_ROW
 from stentor.engine.plan import Operation, PlannedRecord, admit_change, admit_event
 from stentor.engine.questions import Questions
 from stentor.engine.report import RecordBatch, Report, WantedBy
+from stentor.engine.shortcuts import apply_events, apply_new, move_one, subscribe_one
 from stentor.engine.state import State, forget_unused
+from stentor.engine.tags import NO_TAGS, Tags, among_of
 from stentor.engine.top_k import TopK, read_count
 from stentor.errors import NeverMatchesWarning, SettingsError, StentorError, UnknownIdError
 from stentor.index.catalog import AUTO, index_class, structure_of
@@ -44,9 +39,10 @@ from stentor.language.builder import Built
 from stentor.language.check import check_expression
 from stentor.language.limits import Limits
 from stentor.language.printer import to_text
-from stentor.model import Changes, Event, Expression, Schema, Scoring
-from stentor.model.record import Record, Unsubscribe
+from stentor.model import Changes, Event, EventChanges, Expression, Schema, Scoring
+from stentor.model.record import Record, Unsubscribe, Withdraw
 from stentor.model.values import read_location
+from stentor.model.values.labels import read_labels, read_owner
 from stentor.model.values.string import describe, read_id
 from stentor.model.values.time import BEGINNING, NEVER, read_time
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
@@ -115,12 +111,15 @@ class Engine(Questions):
         until: When = None,
         time: When = None,
         parameters: Mapping[str, Any] | None = None,
+        owner: str | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Changes:
         """Let *id* want *expression* from now on; how its answer among live events changed.
 
         A subscription of the same id is replaced. *parameters* are the values of `:name` markers.
+        It belongs to *owner*, and events may be for those alone that have some *labels*.
         """
-        id = read_id(id)
+        id, tags = read_id(id), Tags(read_owner(owner), read_labels(labels))
         location = read_location(at, plane=self.schema.plane)
         end, when = read_time(until, "until"), read_time(time, "time")
         if parameters is not None and not isinstance(parameters, Mapping):
@@ -139,14 +138,14 @@ class Engine(Questions):
             columns = encode_subscriptions([subscription], self.schema)
             is_own = isinstance(expression, str) and parameters is None
             text = expression if is_own else to_text(examined.tree)
-            changes = self._subscribed(id, columns, str(text), when)
+            changes = self._subscribed(id, columns, str(text), when, tags)
         if examined.form.never:
             message = f"subscription {id!r} can never match: it asks for a contradiction"
             warnings.warn(message, NeverMatchesWarning, stacklevel=2)
         return changes
 
     def _subscribed(
-        self, id: str, columns: SubscriptionColumns, text: str, when: int | None
+        self, id: str, columns: SubscriptionColumns, text: str, when: int | None, tags: Tags
     ) -> Changes:
         """Let *id* want what *columns* and *text* say."""
         announce_compilation(self._kernels)
@@ -155,14 +154,15 @@ class Engine(Questions):
         if state.index.live.current_count:
             step = PlannedRecord(Operation.SUBSCRIBE, id, said, 0, until)
             batch = RecordBatch(1, [id], np.zeros(1, np.int64), {})
-            report = self._report(batch, EncodedRecords([step], columns, [text]))
+            own = None if tags == NO_TAGS else [tags]
+            report = self._report(batch, EncodedRecords([step], columns, [text], tags=own))
             changes: Changes = _raised(report)
             return changes
         admitted = admit_change(id, until, said, state, self._clock)
         if admitted.error is not None:
             state.pass_record(admitted.seq, admitted.time)
             raise admitted.error
-        subscribe_one(state, id, columns, text, admitted)
+        subscribe_one(state, id, columns, text, admitted, tags)
         self._tidy(state)
         return Changes()
 
@@ -191,10 +191,39 @@ class Engine(Questions):
             self._tidy(state)
         return changes
 
+    def unsubscribe_all(
+        self,
+        owner: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        *,
+        time: When = None,
+    ) -> list[str]:
+        """End the subscriptions of *owner* that have all of *labels*; their ids, sorted."""
+        if owner is None and not labels:
+            raise SettingsError(
+                "unsubscribe_all ends those of an owner, or of some labels: say which"
+            )
+        when = read_time(time, "time")
+        with self._lock:
+            ids = self.subscriptions(owner, labels)
+            for answer in self._report(
+                *self._batches.records([Unsubscribe(id, when) for id in ids])
+            ):
+                if isinstance(answer, StentorError):
+                    raise answer
+        return ids
+
     def publish(
-        self, event: Mapping[str, Any] | Event, *, until: When = None, time: When = None
+        self,
+        event: Mapping[str, Any] | Event,
+        *,
+        until: When = None,
+        time: When = None,
+        among: Mapping[str, str] | None = None,
     ) -> WantedBy:
         """The ids of those who want *event*, sorted; with an *until* it stays live till then.
+
+        With *among* it is for those alone that have all of these labels.
 
         The answer's `shrunk` lists the safe regions that a live event made smaller: whom to notify.
         """
@@ -203,20 +232,62 @@ class Engine(Questions):
         with self._lock, self._one() as one:
             self._forget_unused()
             own = self._reader.read(event, one, end)
+            if among is not None:
+                one.among[0] = read_labels(among, "among")
             said = when if when is not None else self._clock.now() if own is None else own
             if one.until[0] != NEVER:
-                return self._hold(one, said)
+                report = self._hold(one, said, Operation.PUBLISH)
+                wanted_by = WantedBy(_raised(report))
+                wanted_by.shrunk = [region for _, region in report.shrunk]
+                return wanted_by
             state = self._state
             admitted = admit_event(one.ids[0], NEVER, said, state, self._clock)
             if admitted.error is not None:
                 state.pass_record(admitted.seq, admitted.time)
                 raise admitted.error
-            rows = state.index.match_one(one.encode(admitted.time, admitted.seq))
+            encoded = one.encode(admitted.time, admitted.seq)
+            if chosen := among_of(one.among[0]):
+                rows = match(state, encoded.columns, None, 1, [chosen]).rows
+            else:
+                rows = state.index.match_one(encoded)
             wanted_by = WantedBy(state.subscribers.sorted_ids(rows))
             wanted_by.shrunk = []
             state.pass_record(admitted.seq, admitted.time)
             self._tidy(state)
         return wanted_by
+
+    def update(
+        self,
+        event: Mapping[str, Any] | Event,
+        *,
+        until: When = None,
+        time: When = None,
+        among: Mapping[str, str] | None = None,
+    ) -> EventChanges:
+        """Let *event* be live, instead of the one of its id where there is one; whom that changes.
+
+        It stays live till *until*; where it says none, till it is withdrawn.
+        """
+        end, when = read_time(until, "until"), read_time(time, "time")
+        with self._lock, self._one() as one:
+            self._forget_unused()
+            own = self._reader.read(event, one, end, "update")
+            if among is not None:
+                one.among[0] = read_labels(among, "among")
+            said = when if when is not None else self._clock.now() if own is None else own
+            report = self._hold(one, said, Operation.UPDATE)
+            changes: EventChanges = _raised(report)
+            changes.shrunk.extend(region for _, region in report.shrunk)
+        return changes
+
+    def withdraw(self, id: str, *, time: When = None) -> list[str]:
+        """End the live event *id*; the ids of those who had it, sorted.
+
+        An UnknownIdError where none is live.
+        """
+        changes = _raised(self._one_record(Withdraw(read_id(id), read_time(time, "time"))))
+        left: list[str] = changes.left
+        return left
 
     # Many records at a time.
 
@@ -229,8 +300,9 @@ class Engine(Questions):
     ) -> Report:
         """The answers to mixed *records* in order: exactly those of feeding them one by one.
 
-        A record is a dict with an `op` (subscribe, unsubscribe, move, publish), one of
-        `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its error.
+        A record is a dict with an `op` (subscribe, unsubscribe, move, publish, update, withdraw),
+        one of `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its
+        error.
         With *top*, an event is for its k best only, by *scoring* ("sum" or "max").
         """
         best = TopK.read(top, scoring)
@@ -260,6 +332,22 @@ class Engine(Questions):
             self._forget_unused()
             report = self._report(*self._batches.events(events), best)
         return report if counts is None else report.with_candidates(counts.by_event)
+
+    def update_batch(
+        self, events: Any, *, top: int | None = None, scoring: Scoring | str = Scoring.SUM
+    ) -> Report:
+        """`update` with each of *events*: a table, as `publish_batch` takes it, or dicts."""
+        best = TopK.read(top, scoring)
+        cold.expect(self, events)
+        with self._lock:
+            self._forget_unused()
+            return self._report(*self._batches.events(events, "update"), best)
+
+    def withdraw_batch(self, ids: Any) -> Report:
+        """Withdraw each row of a table with `id` and perhaps `time`."""
+        cold.expect(self, ids)
+        with self._lock:
+            return self._report(*self._batches.rows(ids, "withdraw"))
 
     def subscribe_batch(self, subscriptions: Any, expression: str | None = None) -> Report:
         """Subscribe each row of a table.
@@ -340,8 +428,10 @@ class Engine(Questions):
         announce_compilation(self._kernels)
         with self._lock:
             state, result = self._state, None
-            if isinstance(arriving, NewEvents):
-                result = apply_events(state, arriving.columns, self._clock, top, self.threads)
+            if isinstance(arriving, NewEvents) and arriving.operation is Operation.PUBLISH:
+                result = apply_events(
+                    state, arriving.columns, self._clock, top, self.threads, arriving.among
+                )
             elif isinstance(arriving, NewSubscriptions):
                 result = apply_new(state, *arriving, self._clock)
             if result is None:
@@ -388,15 +478,13 @@ class Engine(Questions):
         with self._lock:
             return self._report(*self._batches.record(record))
 
-    def _hold(self, one: EventBuffer, said: int | None) -> WantedBy:
-        """Publish an event that stays live."""
+    def _hold(self, one: EventBuffer, said: int | None, operation: Operation) -> Report:
+        """Publish, or update, an event that stays live."""
         one.encode(BEGINNING, 0)
-        step = PlannedRecord(Operation.PUBLISH, one.ids[0], said, 0, one.until[0])
+        among = among_of(one.among[0])
+        step = PlannedRecord(operation, one.ids[0], said, 0, one.until[0], among=among)
         batch = RecordBatch(1, [step.id], np.zeros(1, np.int64), {})
-        report = self._report(batch, EncodedRecords([step], events=one.copy()))
-        wanted_by = WantedBy(_raised(report))
-        wanted_by.shrunk = [region for _, region in report.shrunk]
-        return wanted_by
+        return self._report(batch, EncodedRecords([step], events=one.copy()))
 
 
 def step_checked(engine: Engine, records: Sequence[Record]) -> Report:

@@ -22,6 +22,7 @@ from stentor.encoding.ragged import take
 from stentor.engine import cold
 from stentor.engine.ids import HashOrder, IdTable, StringArrays, StringStore
 from stentor.engine.state import State
+from stentor.engine.tags import TagArrays, TagTable
 from stentor.engine.texts import ExpressionTexts
 from stentor.errors import FolderError, SettingsError
 from stentor.index.catalog import structure_class, structure_of
@@ -40,6 +41,7 @@ from stentor.index.storage.arrays import (
 from stentor.index.storage.folders import current, local_folder
 from stentor.index.structure import Structure
 from stentor.model import Schema
+from stentor.model.values.labels import read_labels
 from stentor.model.values.string import describe
 from stentor.model.values.time import BEGINNING, NEVER
 
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from stentor.engine.engine import Engine
 
 SUBSCRIPTIONS, INDEX = "subscriptions", "index"
-ENGINE, EVENTS = "engine", "events"
+ENGINE, EVENTS, TAGS = "engine", "events", "tags"
 #: A folder of at most so many bytes is not trusted at all: that takes a second at most.
 DOUBTED = 1 << 26
 #: About a thousand subscriptions: what is opened without waiting for kernels.
@@ -146,6 +148,14 @@ def save(engine: Engine, path: Path) -> None:
             state.history,
             state.index.learned(rows),
         )
+        if not state.tags.is_empty:
+            tags = state.tags.arrays(rows)
+            arrays = {
+                **with_prefix("sets", tags.set_text),
+                **with_prefix("owners", tags.owner_text),
+            }
+            arrays |= {"set_code": tags.set_code, "owner_code": tags.owner_code}
+            write_arrays(fresh / TAGS, arrays, kind=TAGS, meta={"count": len(rows)})
         write_arrays(
             fresh / EVENTS,
             {
@@ -153,7 +163,7 @@ def save(engine: Engine, path: Path) -> None:
                 **with_prefix("ids", state.events.ids.arrays(live)),
             },
             kind=EVENTS,
-            meta={"count": len(live)},
+            meta={"count": len(live), "among": _among(state, live)},
         )
         meta = {
             "schema": engine.schema.to_dict(),
@@ -238,6 +248,7 @@ def _opened(
     with cold.kernels(structure.name.split()[0], is_small=size <= _SMALL):
         state = open_subscriptions(path, structure, trust, attributes=schema.code_count)
         state.seq, state.time = meta["seq"], meta["time"]
+        _open_tags(path, state, trust)
         _open_events(path, state, trust, schema)
     engine._state = state
     return engine
@@ -245,7 +256,7 @@ def _opened(
 
 def _open_events(path: Path, state: State, trust: Trust, schema: Schema) -> None:
     inner = inner_folder(path, EVENTS)
-    live, _ = read_arrays(inner, kind=EVENTS, verify=trust.sums)
+    live, meta = read_arrays(inner, kind=EVENTS, verify=trust.sums)
     columns, ids = bundle_of(EventColumns, "columns", live), bundle_of(StringArrays, "ids", live)
     if trust.ranges:
         refuse(inner, fault(columns, schema.code_count))
@@ -253,6 +264,34 @@ def _open_events(path: Path, state: State, trust: Trust, schema: Schema) -> None
     event_ids = StringStore(ids)
     every: Int64 = np.arange(len(event_ids), dtype=np.int64)
     state.hold(read_only_columns(columns), event_ids.take(every).to_pylist())
+    for row, labels in meta.get("among", {}).items():
+        state.among[int(row)] = frozenset(read_labels(labels, "among").items())
+
+
+def _among(state: State, live: Int64) -> dict[str, dict[str, str]]:
+    """Which labels live events are for that are not for all, by their position among *live*."""
+    rows = enumerate(live.tolist() if state.among else ())
+    return {str(at): dict(state.among[row]) for at, row in rows if row in state.among}
+
+
+def _open_tags(path: Path, state: State, trust: Trust) -> None:
+    """Let *state* have the owners and labels that were saved, if there were any."""
+    if not (current(path) / TAGS).exists():
+        return
+    inner = inner_folder(path, TAGS)
+    arrays, _ = read_arrays(inner, kind=TAGS, verify=trust.sums)
+    sets, owners = (bundle_of(StringArrays, name, arrays) for name in ("sets", "owners"))
+    count = len(state.subscribers.ids)
+    for texts, name in ((sets, "set_code"), (owners, "owner_code")):
+        refuse(inner, texts.fault(len(texts.start) - 1))
+        codes = arrays[name]
+        if len(codes) != count or not ((codes >= 0) & (codes < len(texts.start) - 1)).all():
+            refuse(inner, "the codes of owners and labels")
+    try:
+        found = TagArrays(sets, owners, arrays["set_code"], arrays["owner_code"])
+        state.tags = TagTable.opened(found)
+    except (AttributeError, TypeError, ValueError) as error:
+        refuse(inner, f"owners and labels ({error})")
 
 
 def _trust(size: int, verify: bool | None) -> Trust:

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from stentor.engine.clock import Clock
+from stentor.engine.tags import Among
 from stentor.errors import AlreadyOverError, DuplicateEventError, StentorError, UnknownIdError
 from stentor.model import Point
 from stentor.model.values.time import NEVER, format_timestamp
@@ -29,6 +30,16 @@ class Operation(IntEnum):
     SUBSCRIBE = 1
     UNSUBSCRIBE = 2
     MOVE = 3
+    UPDATE = 4
+    WITHDRAW = 5
+
+    @property
+    def is_event(self) -> bool:
+        """Whether it is about an event, and not about a subscription."""
+        return self in _OF_EVENTS
+
+
+_OF_EVENTS = frozenset((Operation.PUBLISH, Operation.UPDATE, Operation.WITHDRAW))
 
 
 class PlannedRecord(NamedTuple):
@@ -45,6 +56,7 @@ class PlannedRecord(NamedTuple):
     until: int = NEVER
     at: Point | None = None
     seq: int | None = None
+    among: Among | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +71,23 @@ class Version:
     at: Point | None = None  # where a move put it
     since: int = 0
     upto: int | None = None  # the record that ended it
+
+
+@dataclass(slots=True, eq=False)
+class EventVersion:
+    """A live event as it was from one record to another."""
+
+    record: int  # of this step, which brought it, or IN_INDEX
+    row: int  # its row among the live events, where it is IN_INDEX
+    until: int
+    among: Among | None = None
+
+
+class EndedEvent(NamedTuple):
+    """A record that replaced or withdrew a live event: what was live before."""
+
+    record: int
+    before: EventVersion
 
 
 class Change(NamedTuple):
@@ -82,13 +111,14 @@ class Plan:
     versions: list[Version] = field(default_factory=list)  # new in this step, by column
     touched: dict[str, Version | None] = field(default_factory=dict)  # the last word on each id
     published: list[int] = field(default_factory=list)  # records whose events are to be matched
+    ended: list[EndedEvent] = field(default_factory=list)  # live events, in order
 
 
 class StateView(NamedTuple):
     """What planning needs to know of the state that the step finds."""
 
     subscription: Callable[[str], Version | None]
-    event_until: Callable[[str], int | None]
+    event: Callable[[str], EventVersion | None]
 
 
 class Now(Protocol):
@@ -149,11 +179,11 @@ def plan_records(
     Cost: O(steps), nothing is matched or encoded.
     """
     plan = Plan()
-    live: dict[str, int] = {}
+    live: dict[str, EventVersion | None] = {}
     moved = new  # columns of moved versions follow those of new ones
     for record, step in enumerate(steps):
         seq = seq + 1 if step.seq is None else step.seq
-        is_event = step.operation is Operation.PUBLISH
+        is_event = step.operation.is_event
         what = "event" if is_event else "subscription"
         _, time, error = _come(step.id, step.until, step.time, seq, time, clock, what)
         plan.seqs.append(seq)
@@ -162,8 +192,7 @@ def plan_records(
             if error is not None:
                 raise error
             if is_event:
-                _admit_event(step, time, live, found)
-                plan.published.append(record)
+                _plan_event(plan, record, step, time, live, found)
                 continue
             before = _holding(plan, found, step.id, time)
             after: Version | None = None
@@ -194,20 +223,40 @@ def _holding(plan: Plan, found: StateView, id: str, time: int) -> Version | None
     return version if version is not None and version.until > time else None
 
 
-def _admit_event(step: PlannedRecord, time: int, live: dict[str, int], found: StateView) -> None:
-    until = live.get(step.id)
-    if until is None:
-        until = found.event_until(step.id)
-    if until is not None and until > time:
-        raise _is_live(step.id, until)
-    if step.until != NEVER:
-        live[step.id] = step.until
+def _plan_event(
+    plan: Plan,
+    record: int,
+    step: PlannedRecord,
+    time: int,
+    live: dict[str, EventVersion | None],
+    found: StateView,
+) -> None:
+    """Publish, update or withdraw an event; *live* is the last word on each id of this step."""
+    before = live[step.id] if step.id in live else found.event(step.id)
+    if before is not None and before.until <= time:
+        before = None
+    check_event_change(step.operation, step.id, None if before is None else before.until)
+    if before is not None:
+        plan.ended.append(EndedEvent(record, before))
+        live[step.id] = None
+    if step.operation is not Operation.WITHDRAW:
+        plan.published.append(record)
+        if step.until != NEVER:
+            live[step.id] = EventVersion(record, IN_INDEX, step.until, step.among)
+
+
+def check_event_change(operation: Operation, id: str, live_until: int | None) -> None:
+    """Refuse an *operation* on the event *id*, which is live until then, or is not (None)."""
+    if operation is Operation.PUBLISH and live_until is not None:
+        raise _is_live(id, live_until)
+    if operation is Operation.WITHDRAW and live_until is None:
+        raise UnknownIdError(f"no live event has the id {id!r}", id=id)
 
 
 def _is_live(id: str, until: int) -> DuplicateEventError:
     return DuplicateEventError(
-        f"the event {id!r} is live until {format_timestamp(until)}; publish a change "
-        "under another id",
+        f"the event {id!r} is live until {format_timestamp(until)}; update it, or publish another "
+        "one under another id",
         field="id",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 from stentor._jit import announce_compilation
 from stentor.encoding.columns import EventColumns, Int64
 from stentor.encoding.event import EventBuffer
+from stentor.encoding.event_back import event_of
 from stentor.encoding.events import TimedEvent, encode_events
 from stentor.engine import cold
 from stentor.engine.batch import listed
@@ -28,8 +30,10 @@ from stentor.errors import RecordError, SettingsError, UnknownIdError
 from stentor.language.limits import ANY_SIZE
 from stentor.language.parser import parse
 from stentor.model import Event, Schema, Scoring, Subscription
+from stentor.model.values.labels import read_labels, read_owner
 from stentor.model.values.string import read_id
-from stentor.model.values.time import NEVER
+from stentor.model.values.time import FOR_GOOD, NEVER
+from stentor.wire.events import event_to_dict
 from stentor.wire.record import EventReader
 from stentor.wire.records import subscription_to_dict
 
@@ -150,14 +154,51 @@ class Questions(ABC):
             return shrunk(self._state, encoded, known, self._time())
 
     def get(self, id: str) -> dict[str, Any]:
-        """The subscription *id* in its JSON form: id, expression, at, until."""
+        """The subscription *id* in its JSON form: id, expression, at, until, owner, labels."""
         id = read_id(id)
         with self._lock:
             row = self._row(id)
             text, at = self._state.texts[row], self._state.index.position(row)
-            until = self._until(row)
+            until, tags = self._until(row), self._state.tags[row]
         tree = parse(text, schema=self.schema, limits=ANY_SIZE)
-        return subscription_to_dict(Subscription(id, tree, at, None if until == NEVER else until))
+        end = None if until == NEVER else until
+        return subscription_to_dict(Subscription(id, tree, at, end, *tags))
+
+    def subscriptions(
+        self, owner: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """The ids of the subscriptions of *owner* that have all of *labels*, sorted.
+
+        Without either of all. Cost: that of those that are found.
+        """
+        owner, wanted = read_owner(owner), read_labels(labels)
+        with self._lock:
+            index = self._state.index
+            rows = self._state.tags.rows_of(owner, wanted)
+            rows = rows[[index.is_current(row) for row in rows.tolist()]] if len(rows) else rows
+            rows = rows[index.until(rows) > self._time()]
+            return self._state.subscribers.sorted_ids(rows)
+
+    def live(self) -> list[str]:
+        """The ids of the events that are live, sorted."""
+        with self._lock:
+            state, now = self._state, self._time()
+            rows = state.index.live.current_rows()
+            rows = rows[state.index.live.columns.until[rows] > now]
+            return sorted(state.events.ids.take(rows).to_pylist())
+
+    def event(self, id: str) -> dict[str, Any]:
+        """The live event *id* in its JSON form; an UnknownIdError where none is live."""
+        id = read_id(id)
+        with self._lock:
+            row = self._state.events.row(id)
+            columns = self._state.index.live.columns
+            if row == NO_ROW or columns.until[row] <= self._time():
+                raise UnknownIdError(f"no live event has the id {id!r}", id=id)
+            found = event_of(columns, row, id, self.schema)
+            among = dict(self._state.among.get(row, ()))
+            found = replace(found, among=among) if among else found
+        return event_to_dict(replace(found, until=None) if found.until == FOR_GOOD else found)
 
     def __contains__(self, id: object) -> bool:
         try:

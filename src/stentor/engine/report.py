@@ -10,15 +10,16 @@ from typing import Any, NamedTuple, Self, overload
 import numpy as np
 import pyarrow as pa
 
-from stentor.encoding.columns import Int64, ScoredPairs
-from stentor.engine.apply import StepResult, Unchanged
+from stentor.encoding.columns import Int64, MatchPairs, ScoredPairs
+from stentor.engine.apply import StepResult
 from stentor.engine.ids import StringStore
 from stentor.engine.safe_region import SafeRegion
+from stentor.engine.shortcuts import Unchanged
 from stentor.errors import StentorError
-from stentor.model import Changes
+from stentor.model import Changes, EventChanges
 
 #: What one record led to: who wants the event, how an answer changed, or what was wrong.
-Answer = list[str] | Changes | StentorError
+Answer = list[str] | Changes | EventChanges | StentorError
 
 _SHOWN_ROWS = 20
 
@@ -43,8 +44,9 @@ class Report(Sequence[Answer]):
 
     `report[i]` is the answer to the i-th: for an event the ids of those who want it, sorted (the
     k best, best first, where only these were wanted); for a change of a subscription `Changes`;
-    for a bad record its error. `matches`, `changes` and `rejected` are the same as Arrow tables;
-    `shrunk` lists the safe regions that became smaller.
+    for an update or a withdrawal of an event `EventChanges`; for a bad record its error. `matches`,
+    `changes` (and `stayed`) and `rejected` are the same as Arrow tables; `shrunk` lists the safe
+    regions that became smaller.
     """
 
     def __init__(self, batch: RecordBatch, result: StepResult, subscribers: StringStore) -> None:
@@ -98,13 +100,20 @@ class Report(Sequence[Answer]):
         step = int(np.searchsorted(self._batch.positions, record))
         if step in self._result.changes:
             return self._result.changes[step]
+        passages = self._result.passages
+        if passages is not None:
+            position = int(np.searchsorted(passages.steps, step))
+            if position < len(passages.steps) and passages.steps[position] == step:
+                return EventChanges(*(self._ids(pairs, position) for pairs in passages[1:]))
         return self._wanted_by(int(np.searchsorted(self._published, record)))
 
     def __iter__(self) -> Iterator[Answer]:
         return (self[record] for record in range(len(self)))
 
     def _wanted_by(self, position: int) -> list[str]:
-        pairs = self._result.pairs
+        return self._ids(self._result.pairs, position)
+
+    def _ids(self, pairs: MatchPairs | ScoredPairs, position: int) -> list[str]:
         start, stop = int(pairs.starts[position]), int(pairs.starts[position + 1])
         ids = [self._names[row] for row in pairs.rows[start:stop].tolist()]
         return ids if isinstance(pairs, ScoredPairs) else sorted(ids)
@@ -113,22 +122,34 @@ class Report(Sequence[Answer]):
     def matches(self) -> Any:
         """One row per delivery: record, event, subscription, and the score if there is one."""
         pairs = self._result.pairs
-        position = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
-        ids = self._batch.ids
-        ids = pa.array(ids, pa.large_string()) if isinstance(ids, list) else ids
-        events = ids.take(pa.array(self._result.published, pa.int64()))
-        columns = {
-            "record": pa.array(self._published[position]),
-            "event": events.take(pa.array(position)),
-            "subscription": self._names.take(pairs.rows),
-        }
+        table = self._pair_table(np.asarray(self._result.published, np.int64), pairs)
         if isinstance(pairs, ScoredPairs):
-            columns["score"] = pa.array(pairs.scores)
-        return pa.table(columns)
+            table = table.append_column("score", pa.array(pairs.scores))
+        return table
+
+    def _pair_table(self, steps: Int64, pairs: MatchPairs | ScoredPairs) -> Any:
+        """One row for each of *pairs*, which are those of *steps*: record, event, subscription."""
+        step = np.repeat(steps, np.diff(pairs.starts))
+        return pa.table(
+            {
+                "record": pa.array(self._batch.positions[step]),
+                "event": self._arrow_ids.take(pa.array(step)),
+                "subscription": self._names.take(pairs.rows),
+            }
+        )
+
+    @cached_property
+    def _arrow_ids(self) -> Any:
+        ids = self._batch.ids
+        return pa.array(ids, pa.large_string()) if isinstance(ids, list) else ids
 
     @cached_property
     def changes(self) -> Any:
-        """One row per event that an answer gained or lost: record, subscription, event, change."""
+        """One row for each change: record, subscription, event, change.
+
+        `added` and `removed` say what a subscription's answer gained and lost when it changed,
+        `entered` and `left` whose answers an event came to and went from when that did.
+        """
         known = self._result.changes
         rows = [
             (int(self._batch.positions[step]), str(self._batch.ids[step]), event, change)
@@ -136,7 +157,27 @@ class Report(Sequence[Answer]):
             for change, events in (("added", changes.added), ("removed", changes.removed))
             for event in events
         ]
-        return _table(rows, ["record", "subscription", "event", "change"])
+        table = _table(rows, ["record", "subscription", "event", "change"])
+        passages = self._result.passages
+        if passages is None:
+            return table
+        tables = [table]
+        for change, pairs in (("entered", passages.entered), ("left", passages.left)):
+            own = self._pair_table(passages.steps, pairs)
+            said = pa.repeat(pa.scalar(change, pa.large_string()), own.num_rows)
+            tables.append(own.append_column("change", said).select(table.column_names))
+        whole = pa.concat_tables(tables)
+        order = np.argsort(whole["record"].to_numpy(), kind="stable")
+        return whole.take(pa.array(order)) if len(order) else table
+
+    @cached_property
+    def stayed(self) -> Any:
+        """One row for each subscription that wants an updated event as before, like `matches`."""
+        passages = self._result.passages
+        if passages is None:
+            nothing = MatchPairs(np.zeros(1, np.int64), np.zeros(0, np.int64))
+            return self._pair_table(np.zeros(0, np.int64), nothing)
+        return self._pair_table(passages.steps, passages.stayed)
 
     @cached_property
     def rejected(self) -> Any:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from stentor.encoding.columns import EventColumns, Float64, Int64, SubscriptionColumns
 from stentor.encoding.ragged import take
 from stentor.engine.endings import Endings
 from stentor.engine.ids import NO_ROW, IdTable
-from stentor.engine.plan import IN_INDEX, Version
+from stentor.engine.plan import IN_INDEX, EventVersion, Version
 from stentor.engine.safe_region import Regions, Shrunk
+from stentor.engine.tags import Among, Tags, TagTable
 from stentor.engine.texts import ExpressionTexts, ShapedTexts
 from stentor.errors import BrokenEngineError
 from stentor.index.contract import NOTHING_LEARNED, Index, Learned
 from stentor.index.layered import Layered
-from stentor.index.live import MatchChanges
+from stentor.index.pairs import MatchChanges
 from stentor.index.safe_distance import SafeDistances
 from stentor.index.table import moved
 from stentor.model import Schema
+from stentor.model.values.labels import EVERY_LABEL
 from stentor.model.values.time import BEGINNING
 
 #: Rows of what is gone are kept until they outnumber what is left, and this.
@@ -39,6 +42,7 @@ class LiveRows(NamedTuple):
     columns: EventColumns
     register: IdTable
     rows: Int64
+    among: Mapping[int, Among]
 
 
 @dataclass(slots=True)
@@ -68,7 +72,9 @@ class State:
         self.index = index
         self.subscribers = IdTable() if subscribers is None else subscribers
         self.texts = ExpressionTexts()
+        self.tags = TagTable(len(self.subscribers.ids))
         self.events = IdTable()
+        self.among: dict[int, Among] = {}  # of live events that are not for all, by row
         self.safe_distances = SafeDistances(index.live)
         self.regions = Regions()
         self.history: EventColumns | None = None  # a sample of what is published, if one was given
@@ -111,6 +117,14 @@ class State:
         row = self.events.row(id)
         return None if row == NO_ROW else int(self.index.live.columns.until[row])
 
+    def event(self, id: str) -> EventVersion | None:
+        """The live event *id*, though it may be over; None where it is not kept."""
+        row = self.events.row(id)
+        if row == NO_ROW:
+            return None
+        until = int(self.index.live.columns.until[row])
+        return EventVersion(IN_INDEX, row, until, self.among.get(row))
+
     def insert(
         self,
         columns: SubscriptionColumns,
@@ -118,6 +132,7 @@ class State:
         texts: list[str] | ShapedTexts,
         since: Int64,
         *,
+        tags: Sequence[Tags] | None = None,
         are_new: bool = False,
     ) -> Int64:
         """Insert subscriptions under their ids, each holding after its *since*; their rows.
@@ -130,6 +145,7 @@ class State:
         else:
             self.subscribers.add(ids)
         self.texts.extend(texts)
+        self.tags.extend(tags, len(ids))
         self._subscriptions_ending.add_all(first, columns.until)
         return np.arange(first, first + len(ids), dtype=np.int64)
 
@@ -184,11 +200,17 @@ class State:
             for row in rows:
                 self.subscribers.forget(self.subscribers.ids[row], row)
 
-    def hold(self, events: EventColumns, ids: list[str]) -> None:
-        """Keep live events; one that was over under the same id no longer goes by it."""
+    def hold(
+        self, events: EventColumns, ids: list[str], among: Sequence[Among | None] | None = None
+    ) -> int:
+        """Keep live events, which their ids mean from now on; the event row of the first."""
         first = self.index.hold(events)
+        for row, one in enumerate(among or (), start=first):
+            if one is not None:
+                self.among[row] = one
         self.events.add(ids)
         self._events_ending.add(range(first, first + len(ids)), events.until.tolist())
+        return first
 
     def drop(self, rows: list[int]) -> None:
         """Forget the live events in *rows*."""
@@ -199,6 +221,16 @@ class State:
             self.index.drop(gone)
             for row in rows:
                 self.events.forget(self.events.ids[row], row)
+
+    def are_for(self, rows: Int64, tags: Tags) -> npt.NDArray[np.bool_]:
+        """Which of the live events *rows* are for a subscription of these *tags*."""
+        found = np.ones(len(rows), np.bool_)
+        if self.among:
+            own = tags.labels.items()
+            for position, row in enumerate(rows.tolist()):
+                among = self.among.get(row)
+                found[position] = among is None or among <= own or tags.labels == EVERY_LABEL
+        return found
 
     def expire(self, most: int | None = None) -> None:
         """Remove subscriptions and drop events that are over, at most *most* of each.
@@ -237,13 +269,14 @@ class State:
             self.journal.live = self._live()
             kept = self.index.forget_dropped()
             self.events = self.events.kept(kept)
+            self.among = _renumbered(self.among, kept)
             self._events_ending = Endings()
             self._events_ending.watch(self.index.live.columns.until)
             self.safe_distances = SafeDistances(self.index.live)
 
     def _live(self) -> LiveRows:
         live = self.index.live
-        return LiveRows(live.columns, self.events, live.current_rows())
+        return LiveRows(live.columns, self.events, live.current_rows(), dict(self.among))
 
     def rebuilt(self, index_class: type[Index]) -> State:
         """The same state in a fresh index without the rows of what is gone, for its history."""
@@ -320,9 +353,11 @@ class State:
         fresh.history = fresh._built_for = self.history
         fresh.subscribers.add(self.subscribers.ids.take(rows).to_pylist())
         fresh.texts = self.texts.kept(rows)
+        fresh.tags = self.tags.kept(rows)
         fresh.watch_endings(columns.until)
         fresh.seq, fresh.time = order
         fresh.hold(take(live.columns, live.rows), live.register.ids.take(live.rows).to_pylist())
+        fresh.among = _renumbered(live.among, live.rows)
         known = dict(zip(*self.regions.reported(), strict=True))
         if self.journal is not None:
             known = {**known, **self.journal.regions}
@@ -334,6 +369,15 @@ class State:
                 positions, take(columns, positions), distance, plane=self.regions.plane
             )
         return fresh
+
+
+def _renumbered(among: Mapping[int, Among], rows: Int64) -> dict[int, Among]:
+    """What *among* says of *rows*, by their positions there."""
+    return {
+        position: among[row]
+        for position, row in enumerate(rows.tolist() if among else ())
+        if row in among
+    }
 
 
 def _is_mostly_gone(register: IdTable) -> bool:

@@ -160,6 +160,12 @@ def _live(engine: Engine) -> None:
             {"op": "unsubscribe", "id": "new"},
         ]
     )
+    for number in range(2):
+        engine.update({**_event(number), "id": f"up{now}"}, until=soon)
+    engine.withdraw(f"up{now}")
+    engine.subscribe("labelled", "price < 99", labels={"tenant": "acme"})
+    engine.publish(_event(1), among={"tenant": "acme"})
+    engine.publish_batch([_event(2)], top=1)
     engine.unsubscribe("s7")
     engine.subscribe("s7", "price < 7")
     engine.publish(_event(5), time=soon + 1)  # all that was live is over

@@ -26,7 +26,7 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
 )
 from stentor.encoding.event import EventBuffer
-from stentor.index.live import MatchChanges, match_changes
+from stentor.index.pairs import MatchChanges, match_changes
 from stentor.index.table import FROM_THE_START, EventTable
 from stentor.model import Point, Scoring
 
@@ -146,6 +146,17 @@ class Index(ABC):
         scoring: Scoring = Scoring.SUM,
     ) -> ScoredPairs:
         """For each event its k best rows and all that tie with the k-th; ascending rows."""
+
+    @abstractmethod
+    def match_rows(self, events: EventColumns, candidates: MatchPairs) -> MatchPairs:
+        """Of the rows that *candidates* name for each event, in any order, those that want it.
+
+        Cost: that of verifying them.
+        """
+
+    @abstractmethod
+    def scores(self, events: EventColumns, pairs: MatchPairs, scoring: Scoring) -> Float64:
+        """The score of each of *pairs*, which match."""
 
     def match_one(self, event: EventBuffer) -> Int64:
         """The rows that want the first of *event*, which is encoded; void after the next call.

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from stentor.encoding.columns import (
     EventColumns,
@@ -50,6 +51,12 @@ def layered(structure: type[Structure]) -> type[Layered]:
     """The index class that puts a delta over a base of *structure*."""
     own = {"name": f"{structure.name} layered", "structure": structure, "__module__": __name__}
     return type(f"Layered{structure.__name__}", (Layered,), own)
+
+
+def _only(pairs: MatchPairs, kept: npt.NDArray[np.bool_]) -> MatchPairs:
+    """Those of *pairs* that are *kept*."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
+    return MatchPairs(before[pairs.starts], pairs.rows[kept])
 
 
 class Layered(Index):
@@ -144,6 +151,24 @@ class Layered(Index):
             return found
         later = self._delta.top(events, k, threads=threads, scoring=scoring)
         return best_of(self._merge_pairs(found, later), k)
+
+    def match_rows(self, events: EventColumns, candidates: MatchPairs) -> MatchPairs:
+        delta_rows = self._delta_rows(candidates.rows)
+        in_delta = delta_rows != NOT_IN_DELTA
+        base = self._base.match_rows(events, _only(candidates, ~in_delta))
+        if not in_delta.any():
+            return base
+        named = _only(candidates._replace(rows=delta_rows), in_delta)
+        return self._merge_pairs(base, self._delta.match_rows(events, named))
+
+    def scores(self, events: EventColumns, pairs: MatchPairs, scoring: Scoring) -> Float64:
+        delta_rows = self._delta_rows(pairs.rows)
+        in_delta = delta_rows != NOT_IN_DELTA
+        found = np.empty(len(pairs.rows))
+        found[~in_delta] = self._base.scores(events, _only(pairs, ~in_delta), scoring)
+        named = _only(pairs._replace(rows=delta_rows), in_delta)
+        found[in_delta] = self._delta.scores(events, named, scoring)
+        return found
 
     def match_one(self, event: EventBuffer) -> Int64:
         found = self._base.match_one(event)

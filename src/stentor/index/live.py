@@ -7,7 +7,6 @@ and the verifier tests the rest.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -200,31 +199,3 @@ def meets_bounds(
         columns.pair_high[pair],
         columns.pair_high[pair + 1],
     )
-
-
-class MatchChanges(NamedTuple):
-    """The positive and the negative updates of n moved subscriptions: rows of live events."""
-
-    added: MatchPairs
-    removed: MatchPairs
-
-
-def match_changes(before: MatchPairs, after: MatchPairs) -> MatchChanges:
-    """What is in *after* alone and what is in *before* alone. Cost: a sort of both."""
-    width = 1 + max(before.rows.max(initial=0), after.rows.max(initial=0))
-    old, new = _keys(before, width), _keys(after, width)
-    count = len(before.starts) - 1
-    return MatchChanges(
-        added=_pairs(np.setdiff1d(new, old, assume_unique=True), width, count),
-        removed=_pairs(np.setdiff1d(old, new, assume_unique=True), width, count),
-    )
-
-
-def _keys(pairs: MatchPairs, width: int) -> Int64:
-    owner = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
-    return owner * width + pairs.rows
-
-
-def _pairs(keys: Int64, width: int, count: int) -> MatchPairs:
-    starts = np.searchsorted(keys, np.arange(count + 1) * width).astype(np.int64)
-    return MatchPairs(starts, keys % width)

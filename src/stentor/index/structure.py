@@ -22,14 +22,14 @@ from stentor.encoding.columns import (
     event_count,
 )
 from stentor.encoding.event import EventBuffer
-from stentor.encoding.ragged import events_between, take
+from stentor.encoding.ragged import children, events_between, take
 from stentor.index.contract import NOTHING_LEARNED, Index, Learned
 from stentor.index.live import LiveSignatures
 from stentor.index.table import FROM_THE_START, EventTable, SubscriptionTable
 from stentor.index.verify import best_of, scores_of
-from stentor.index.verify.candidates import Tally
+from stentor.index.verify.candidates import Candidates, Tally, verify
 from stentor.index.verify.scratch import EventScratch
-from stentor.index.verify.single import NO_SCORES, SingleMatch, kept_with
+from stentor.index.verify.single import NO_SCORES, NOTHING_PROVED, SingleMatch, kept_with
 from stentor.model import Scoring
 
 #: Events of a tile: those that one kernel call matches together.
@@ -172,6 +172,18 @@ class Structure(Index):
             return best_of(ScoredPairs(*pairs, scores), k)
 
         return map_tiles(best, events, threads)
+
+    def match_rows(self, events: EventColumns, candidates: MatchPairs) -> MatchPairs:
+        columns = self.subscriptions.columns
+        event = np.repeat(np.arange(event_count(events)), np.diff(candidates.starts))
+        alternatives, starts = children(columns.alternative_start, candidates.rows)
+        named = Candidates(
+            np.repeat(event, np.diff(starts)), alternatives.astype(np.int64), NOTHING_PROVED
+        )
+        return verify(columns, self.subscriptions.validity, events, named)
+
+    def scores(self, events: EventColumns, pairs: MatchPairs, scoring: Scoring) -> Float64:
+        return scores_of(self.subscriptions.columns, events, pairs, scoring)
 
     def match_one(self, event: EventBuffer) -> Int64:
         found = self._match_one(event, NO_SCORES)

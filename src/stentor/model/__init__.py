@@ -21,7 +21,7 @@ from stentor.model.expression import (
     Within,
 )
 from stentor.model.kind import Kind
-from stentor.model.record import Changes, Event, Match, Subscription
+from stentor.model.record import Changes, Event, EventChanges, Match, Subscription
 from stentor.model.region import Box, Circle, Polygon, Region
 from stentor.model.schema import Schema
 from stentor.model.scoring import Scoring
@@ -37,6 +37,7 @@ __all__ = [
     "Comparison",
     "Constant",
     "Event",
+    "EventChanges",
     "Expression",
     "Has",
     "In",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 from stentor.model.expression import Expression
 from stentor.model.values import Point, Value
+from stentor.model.values.time import FOR_GOOD
 
 #: What a record says beside its attributes: in the flat form of an event no attribute can have
 #: such a name, so no subscription wants one.
-RECORD_FIELDS: Final = ("id", "until", "time", "weights", "seq", "op")
+RECORD_FIELDS: Final = ("id", "until", "time", "weights", "seq", "op", "among")
 
 
 def field_not_attribute(name: str) -> tuple[str, str]:
@@ -24,22 +25,31 @@ def field_not_attribute(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Attributes by name, weights by attribute; it stays live only where it has an `until`."""
+    """Attributes by name, weights by attribute; it stays live only where it has an `until`.
+
+    It is for those subscriptions alone that have all labels of `among`.
+    """
 
     id: str
     attributes: Mapping[str, Value]
     weights: Mapping[str, float] = field(default_factory=dict)
     until: int | None = None
+    among: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a subscriber wants: an expression, its location, until when (microseconds)."""
+    """What a subscriber wants: an expression, its location, until when (microseconds).
+
+    `owner` is who it belongs to, `labels` are what events choose by among subscriptions.
+    """
 
     id: str
     expression: Expression
     at: Point | None = None
     until: int | None = None
+    owner: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,25 @@ class Publish:
 
     event: Event
     time: int | None = None
+    version: int = 0  # between brokers: of the live events of one id the later is larger
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An event comes, and replaces the live one of the same id, if there is one."""
+
+    event: Event
+    time: int | None = None
+    version: int = 0  # between brokers: of the live events of one id the later is larger
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """A live event ends before its time."""
+
+    id: str
+    time: int | None = None
+    version: int = 0  # between brokers: that and what came before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +104,13 @@ class Move:
     time: int | None = None
 
 
-Record = Publish | Subscribe | Unsubscribe | Move
+EventRecord = Publish | Update | Withdraw
+Record = EventRecord | Subscribe | Unsubscribe | Move
+
+
+def lasting(event: Event) -> Event:
+    """*event* as an update brings it: live until it is withdrawn, where it says no end."""
+    return replace(event, until=FOR_GOOD) if event.until is None else event
 
 
 class Match(NamedTuple):
@@ -95,3 +130,20 @@ class Changes:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)
+
+
+@dataclass(frozen=True)
+class EventChanges:
+    """How it changed who wants an event: ids of subscriptions, sorted.
+
+    `entered` want it now and did not before, `left` the reverse, `stayed` want it as they did.
+    `shrunk` are the safe regions that it made smaller.
+    """
+
+    entered: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    stayed: list[str] = field(default_factory=list)
+    shrunk: list[Any] = field(default_factory=list, compare=False, repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.entered or self.left)

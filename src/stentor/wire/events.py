@@ -1,9 +1,9 @@
 """Events ↔ dicts.
 
 Flat: `{"id": "e1", "text": "iPad", "loc": [151.2, -33.9], "price": 299, "until": …}`; what is not
-one of `id until time weights seq op` is an attribute. Nested: `{"id": …, "attributes": {…}}`; then
-every name is free, though no subscription can name an attribute of those six. A null is the same as
-leaving the attribute out, and so is NaN.
+one of `id until time weights seq op among` is an attribute. Nested: `{"id": …, "attributes": {…}}`;
+then every name is free, though no subscription can name an attribute of those seven. A null is the
+same as leaving the attribute out, and so is NaN.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
 from stentor.model.record import RECORD_FIELDS
 from stentor.model.schema import AttributeUse
 from stentor.model.values import check_value, kind_of, read_value
+from stentor.model.values.labels import read_labels
 from stentor.model.values.number import check_weight_count, read_weight, read_weights
 from stentor.model.values.object import Raw, check_fields, check_object, says
 from stentor.model.values.string import (
@@ -36,20 +37,20 @@ NESTED: Final = "attributes"
 
 
 def event_from_dict(
-    raw: Raw, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS
+    raw: Raw, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS, op: str = "publish"
 ) -> Event:
-    """The event that *raw* describes; *schema* learns from it once all of it is valid.
+    """The event that *raw*, which does *op*, describes; *schema* learns once all of it is valid.
 
     In a declared schema, attributes that it does not have are left out unread.
 
     >>> event_from_dict({"id": "e1", "price": 299, "weights": {"price": 2}}, Schema())
     ... # doctest: +NORMALIZE_WHITESPACE
     Event(id='e1', attributes={'price': Constant(kind=<Kind.NUMBER: 'number'>, value=299.0)},
-    weights={'price': 2.0}, until=None)
+    weights={'price': 2.0}, until=None, among={})
     """
     given = _attributes(check_object(raw, "an event"))
     _check_size(given, schema, limits)
-    check_event_op(raw.get("op"))
+    check_event_op(raw.get("op"), op)
     attributes: dict[str, Value] = {}
     for name, cell in given.items():
         if is_wanted(name, schema):
@@ -62,15 +63,16 @@ def event_from_dict(
         attributes,
         {name: weight for name, weight in weights.items() if is_wanted(name, schema)},
         read_time(raw.get("until"), "until"),
+        read_labels(raw.get("among"), "among"),
     )
     learn_event(event, schema)
     return event
 
 
-def check_event_op(op: Any) -> None:
-    """Refuse an event that does something else than to be published."""
-    if op is not None and not says(op, "publish"):
-        raise RecordError(f"an event's op is 'publish', got {describe(op)}", field="op")
+def check_event_op(op: Any, expected: str = "publish") -> None:
+    """Refuse an event that does something else than is *expected*."""
+    if op is not None and not says(op, expected):
+        raise RecordError(f"an event's op is {expected!r}, got {describe(op)}", field="op")
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:
@@ -87,6 +89,8 @@ def event_to_dict(event: Event) -> dict[str, Any]:
         raw["weights"] = dict(event.weights)
     if event.until is not None:
         raw["until"] = time_text(event.until)
+    if event.among:
+        raw["among"] = dict(event.among)
     return raw
 
 
@@ -117,6 +121,7 @@ def check_event(event: Event, schema: Schema, limits: RecordLimits = DEFAULT_REC
         read_weight(weight, read_attribute_name(name))
     check_weight_count(len(event.weights), limits.attributes)
     check_micros(event.until, "until")
+    read_labels(event.among, "among")
 
 
 def learn_event(event: Event, schema: Schema) -> None:

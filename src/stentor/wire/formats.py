@@ -62,10 +62,11 @@ def plain_object(raw: Any, settings: ReadSettings) -> tuple[Raw, Op | None]:
     """*raw*, one object in any of the formats, as a plain one; what it does if it does not say."""
     raw = check_object(raw, "a record")
     marked_as = _format(raw, settings)
+    op: Op = "update" if settings.default_op == "update" else "publish"
     if marked_as == "geojson":
-        return feature_to_plain(raw, settings.point), "publish"
+        return feature_to_plain(raw, settings.point), op
     if marked_as == "cloudevents":
-        return cloudevent_to_plain(raw), "publish"
+        return cloudevent_to_plain(raw), op
     return raw, settings.default_op
 
 

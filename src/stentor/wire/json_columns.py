@@ -35,7 +35,7 @@ ATTRIBUTE_TYPES: Final = {
     Kind.POINT: LOCATION,
 }
 #: Fields that other formats, nested events or weights have: such a line is not plain.
-_NOT_PLAIN: Final = frozenset({"attributes", "specversion", "type", "weights"})
+_NOT_PLAIN: Final = frozenset({"attributes", "specversion", "type", "weights", "among"})
 _MOST_SHAPES: Final = 1_000
 _MISSING: Final = type(None)
 

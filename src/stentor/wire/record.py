@@ -12,15 +12,16 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from stentor.encoding.columns import NO_STRING
-from stentor.encoding.event import EventBuffer
+from stentor.encoding.event import NO_LABELS, EventBuffer
 from stentor.errors import RecordError
 from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
-from stentor.model.record import Publish
+from stentor.model.record import Publish, Update
 from stentor.model.values import kind_of, read_value
+from stentor.model.values.labels import read_labels
 from stentor.model.values.number import read_weights
 from stentor.model.values.object import says
 from stentor.model.values.string import MOST_ID_BYTES
-from stentor.model.values.time import NEVER, read_time
+from stentor.model.values.time import FOR_GOOD, NEVER, read_time
 from stentor.wire.cloudevents import is_cloudevent
 from stentor.wire.events import NESTED, RESERVED, check_event, learn_event
 from stentor.wire.formats import ReadSettings, record_from_object
@@ -28,6 +29,7 @@ from stentor.wire.geojson import is_geojson
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 from stentor.wire.records import check_seq
 
+EventOp = Literal["publish", "update"]
 _RESERVED: Final = frozenset(RESERVED)
 _EXACT: Final = 2**53
 # Looking a member up in its class takes as long as reading a number.
@@ -40,26 +42,35 @@ class EventReader:
     def __init__(self, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS) -> None:
         self._schema = schema
         self._limits = limits
-        self._settings = ReadSettings(default_op="publish", limits=limits)
+        self._settings = {
+            op: ReadSettings(default_op=op, limits=limits) for op in ("publish", "update")
+        }
 
     def read(
-        self, raw: Mapping[str, Any] | Event, into: EventBuffer, until: int | None = None
+        self,
+        raw: Mapping[str, Any] | Event,
+        into: EventBuffer,
+        until: int | None = None,
+        op: EventOp = "publish",
     ) -> int | None:
-        """Add the event *raw* to *into*; its own time, if it has one.
+        """Add the event *raw*, which does *op*, to *into*; its own time, if it has one.
 
         *until* counts instead of the event's own. On an error it is as if nothing had been read;
         the schema learns once all of it is valid.
         """
+        time: int | Literal[False] | None = False
         if type(raw) is dict:
             try:
-                read = self._read_plain(raw, into, until, self._schema, raw.get("id"))
+                time = self._read_plain(raw, into, until, self._schema, raw.get("id"), op)
             except (RecordError, UnicodeEncodeError):
-                read = False  # said below, in the order in which records are looked at
-            if read is not False:
-                return read
-        record = self._record(raw, self._schema)
-        self._add(record.event, into, until, self._schema)
-        return record.time
+                time = False  # said below, in the order in which records are looked at
+        if time is False:
+            record = self._record(raw, self._schema, op)
+            self._add(record.event, into, until, self._schema)
+            time = record.time
+        if op == "update" and into.until[len(into) - 1] == NEVER:
+            into.until[len(into) - 1] = FOR_GOOD
+        return time
 
     def read_question(self, raw: Mapping[str, Any] | Event, into: EventBuffer) -> None:
         """The same for an event that is only asked about: it needs no id, and teaches nothing."""
@@ -78,14 +89,17 @@ class EventReader:
             raw = {"id": "this event", **raw}
         return self._record(raw, self._schema.frozen()).event
 
-    def _record(self, raw: Mapping[str, Any] | Event, schema: Schema) -> Publish:
+    def _record(
+        self, raw: Mapping[str, Any] | Event, schema: Schema, op: EventOp = "publish"
+    ) -> Publish | Update:
         if isinstance(raw, Event):
             check_event(raw, schema, self._limits)
             learn_event(raw, schema)
             return Publish(raw)
-        record = record_from_object(raw, schema, self._settings)
-        if not isinstance(record, Publish):
-            raise RecordError("this is no event; `step` takes records of all kinds", field="op")
+        record = record_from_object(raw, schema, self._settings[op])
+        if not isinstance(record, Publish if op == "publish" else Update):
+            reason = f"this is no event to {op}; `step` takes records of all kinds"
+            raise RecordError(reason, field="op")
         return record
 
     def _add(self, event: Event, into: EventBuffer, until: int | None, schema: Schema) -> None:
@@ -100,6 +114,7 @@ class EventReader:
         until: int | None,
         schema: Schema,
         id: Any,
+        op: EventOp = "publish",
     ) -> int | Literal[False] | None:
         """The time of *raw*, which is in *into* then; False where it is not that plain.
 
@@ -169,10 +184,10 @@ class EventReader:
         into.value = value
         if width > limits.record_bytes:
             return False
-        time = None
+        time, among = None, NO_LABELS
         if fields > 1 or "id" not in raw:
-            op = raw.get("op")
-            if op is not None and not says(op, "publish"):
+            said = raw.get("op")
+            if said is not None and not says(said, op):
                 return False
             check_seq(raw.get("seq"))
             time = read_time(raw.get("time"), "time")
@@ -183,7 +198,8 @@ class EventReader:
                 if attribute is None:
                     return False
                 into.add_weight(attribute, weight)
-        into.commit(id, NEVER if until is None else until)
+            among = read_labels(raw.get("among"), "among")
+        into.commit(id, NEVER if until is None else until, among=among)
         return time
 
 

@@ -3,10 +3,12 @@
 A subscription is `{"id": "ana", "expression": "price < 300", "at": [151.2, -33.9], "until": …}`.
 A record says in `op` what it does, and may carry its `time`:
 
-    subscribe     id, expression, at, until
+    subscribe     id, expression, at, until, owner, labels
     unsubscribe   id
     move          id, at
     publish       an event
+    update        an event, instead of the live one of its id
+    withdraw      id, of a live event
 """
 
 from __future__ import annotations
@@ -18,24 +20,37 @@ from stentor.language.parser import parse
 from stentor.language.printer import to_text
 from stentor.language.tree import missing_position, needs_position, uses
 from stentor.model import Event, Point, Schema, Subscription
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.record import (
+    Move,
+    Publish,
+    Record,
+    Subscribe,
+    Unsubscribe,
+    Update,
+    Withdraw,
+    lasting,
+)
 from stentor.model.values import check_value, read_location
+from stentor.model.values.labels import read_labels, read_owner
 from stentor.model.values.object import Raw, check_fields, check_object, says
 from stentor.model.values.string import describe, read_id
 from stentor.model.values.time import check_micros, read_time, time_text
 from stentor.wire.events import check_event, event_from_dict, event_to_dict
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
-Op = Literal["subscribe", "unsubscribe", "move", "publish"]
+Op = Literal["subscribe", "unsubscribe", "move", "publish", "update", "withdraw"]
 
-_SUBSCRIPTION: Final = ("id", "expression", "at", "until")
+_SUBSCRIPTION: Final = ("id", "expression", "at", "until", "owner", "labels")
 _RECORD: Final = ("op", "time", "seq")
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "subscribe": _SUBSCRIPTION,
     "unsubscribe": ("id",),
     "move": ("id", "at"),
+    "withdraw": ("id",),
 }
-OPS: Final = (*_FIELDS, "publish")
+#: What records do that are about events; the others are about subscriptions.
+EVENT_OPS: Final = ("publish", "update", "withdraw")
+OPS: Final = ("subscribe", "unsubscribe", "move", *EVENT_OPS)
 
 
 def subscription_from_dict(
@@ -53,8 +68,9 @@ def subscription_from_dict(
     expression = parse(text, schema=schema, limits=limits.expression)
     if at is None and needs_position(expression):
         raise missing_position()
+    owner, labels = read_owner(raw.get("owner")), read_labels(raw.get("labels"))
     schema.learn(uses(expression, f"subscription {id!r}"))
-    return Subscription(id, expression, at, until)
+    return Subscription(id, expression, at, until, owner, labels)
 
 
 def subscription_to_dict(subscription: Subscription) -> dict[str, Any]:
@@ -70,6 +86,8 @@ def subscription_to_dict(subscription: Subscription) -> dict[str, Any]:
         "expression": to_text(subscription.expression),
         "at": None if at is None else [at.x, at.y],
         "until": time_text(subscription.until),
+        "owner": subscription.owner,
+        "labels": dict(subscription.labels) or None,
     }
     return {name: field for name, field in raw.items() if field is not None}
 
@@ -88,9 +106,13 @@ def record_from_dict(
     op, time = head_of(raw, default_op)
     if op == "publish":
         return Publish(event_from_dict(raw, schema, limits), time)
+    if op == "update":
+        return Update(lasting(event_from_dict(raw, schema, limits, op)), time)
     change = change_from_dict(raw, op, plane=schema.plane)
     if op == "subscribe":
         return Subscribe(subscription_from_dict(raw, schema, limits), time)
+    if op == "withdraw":
+        return Withdraw(change.id, time)
     if change.at is None:
         return Unsubscribe(change.id, time)
     return Move(change.id, change.at, time)
@@ -105,7 +127,7 @@ def head_of(raw: Raw, default_op: Op | None) -> tuple[str, int | None]:
 
 
 class ChangeFields(NamedTuple):
-    """The fields of a change of a subscription; what its expression means is not looked at."""
+    """The fields of a record without attributes; what its expression means is not looked at."""
 
     id: str
     expression: str | None
@@ -117,7 +139,7 @@ def change_from_dict(raw: Raw, op: str, *, plane: bool) -> ChangeFields:
     """The fields of *raw*, which does *op*, each checked."""
     check_fields(raw, (*_FIELDS[op], *_RECORD), f"a record of op {op!r}")
     id = read_id(raw.get("id"))
-    if op == "unsubscribe":
+    if op in ("unsubscribe", "withdraw"):
         return ChangeFields(id, None, None, None)
     at = read_location(raw.get("at"), plane=plane)
     if op == "move":
@@ -137,14 +159,16 @@ def check_record(
     """
     check_micros(record.time, "time")
     match record:
-        case Publish(Event() as event):
+        case Publish(Event() as event) | Update(Event() as event):
             check_event(event, schema, limits)
-        case Subscribe(Subscription(str(id), _, at, until)):
+        case Subscribe(Subscription(str(id), _, at, until, owner, labels)):
             read_id(id)
+            read_owner(owner)
+            read_labels(labels)
             check_micros(until, "until")
             if at is not None:
                 _check_point(at, schema)
-        case Unsubscribe(str(id)):
+        case Unsubscribe(str(id)) | Withdraw(str(id)):
             read_id(id)
         case Move(str(id), at):
             read_id(id)
@@ -191,6 +215,10 @@ def record_to_dict(record: Record) -> dict[str, Any]:
     match record:
         case Publish(event, time):
             op, raw = "publish", event_to_dict(event)
+        case Update(event, time):
+            op, raw = "update", event_to_dict(event)
+        case Withdraw(id, time):
+            op, raw = "withdraw", {"id": id}
         case Subscribe(subscription, time):
             op, raw = "subscribe", subscription_to_dict(subscription)
         case Unsubscribe(id, time):

@@ -38,7 +38,7 @@ from stentor.model.values.string import (
     read_attribute_name,
     read_id,
 )
-from stentor.model.values.time import BEGINNING, NEVER
+from stentor.model.values.time import BEGINNING, FOR_GOOD, NEVER
 from stentor.wire.cells import is_odd, read_cells
 from stentor.wire.cells.layout import (
     Booleans,
@@ -62,7 +62,7 @@ from stentor.wire.rejected import Rejected, raw_text
 #: How a table is named in the message of a type conflict.
 WHERE = "a table of events"
 #: What is never an attribute of a flat table of records.
-_FIELDS = (*RESERVED, NESTED, "expression", "at")
+_FIELDS = (*RESERVED, NESTED, "expression", "at", "owner", "labels")
 #: A row of a table as a dict, or why it has none.
 PlainRow = dict[str, Any] | RecordError
 Found = TypeVar("Found")
@@ -165,8 +165,9 @@ def read_event_table(
     default_time: int = BEGINNING,
     searched: frozenset[str] | None = None,
     limits: RecordLimits = DEFAULT_RECORD_LIMITS,
+    op: str = "publish",
 ) -> EventBatch:
-    """The events of *frame*, an Arrow table or a DataFrame; *schema* learns from them.
+    """The events of *frame*, an Arrow table or a DataFrame that does *op*; *schema* learns of them.
 
     An event without a `seq` of its own has *first_seq* and its row, one without a `time` has
     *default_time*. *searched* names the attributes whose terms are wanted: all strings where it is
@@ -178,7 +179,7 @@ def read_event_table(
     table = to_arrow(frame)
     rows = np.arange(table.num_rows)
     found = read_table(table, schema, limits)
-    rejected = {**_other_ops(found.op), **found.rejected}
+    rejected = {**_other_ops(found.op, op), **found.rejected}
     if rejected:
         rows = np.delete(rows, list(rejected))
         found = read_table(take_rows(table, rows), schema, limits)
@@ -187,7 +188,7 @@ def read_event_table(
     columns = encode_attribute_columns(
         [_attribute_column(name, cells) for name, cells in found.attributes.items()],
         EventTimes(
-            until=filled(found.until, NEVER),
+            until=filled(found.until, FOR_GOOD if op == "update" else NEVER),
             time=filled(found.time, default_time),
             seq=np.where(has_seq, seq, rows + first_seq),
         ),
@@ -438,13 +439,13 @@ def _op(array: Any, rows: int) -> Cells:
     return cells
 
 
-def _other_ops(op: Cells) -> dict[int, str]:
+def _other_ops(op: Cells, expected: str) -> dict[int, str]:
     if not op.valid.any():
         return {}
     ops = string_array(op)
-    rows = np.flatnonzero(op.valid & ~pc.equal(ops, "publish").to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(op.valid & ~pc.equal(ops, expected).to_numpy(zero_copy_only=False))
     return {
-        row: _sentence(check_event_op, ops[row].as_py())
+        row: _sentence(lambda said: check_event_op(said, expected), ops[row].as_py())
         for row in rows.tolist()
         if row not in op.reasons
     }

@@ -62,7 +62,7 @@ from stentor.index.ap_tree.nodes import used_part
 from stentor.index.ap_tree.settings import PRESETS, ApTreeSettings
 from stentor.index.ap_tree.state import ApTreeState
 from stentor.index.contract import Learned
-from stentor.index.live import MatchChanges
+from stentor.index.pairs import MatchChanges
 from stentor.index.storage.arrays import Arrays, bundle_of, read_arrays, with_prefix, write_arrays
 from stentor.index.structure import Bool, Structure
 from stentor.index.verify import Candidates, verify

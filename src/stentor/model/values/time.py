@@ -205,3 +205,5 @@ def _short(text: str, width: int = 60) -> str:
 #: The first and the last instant that have a text: the years 1 to 9999.
 EARLIEST = parse_timestamp("0001-01-01")
 LATEST = parse_timestamp("9999-12-31 23:59:59.999999")
+#: The `until` of an event that stays live until it is withdrawn: its year has no next one.
+FOR_GOOD = LATEST

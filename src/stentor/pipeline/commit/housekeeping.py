@@ -43,7 +43,7 @@ def _folders(path: Path, last: Manifest | None) -> Iterator[Path]:
     named = {
         "bases": last.bases if last else [],
         "segments": [segment.name for segment in last.segments] if last else [],
-        "live": [segment.name for segment in last.live] if last else [],
+        "live": [name for one in last.live for name in (one.name, one.ended)] if last else [],
         "recent": [last.recent] if last else [],
         "waiting": [name for part in last.waiting for name in part.files] if last else [],
     }

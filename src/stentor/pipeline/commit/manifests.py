@@ -54,6 +54,8 @@ class LiveSegment(msgspec.Struct, frozen=True):
     events: int
     until: int
     half: int = 0
+    ended: str = ""  # the file of `live` that says which of them were updated or withdrawn
+    ended_events: int = 0  # how many
 
 
 class Lane(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from stentor.model.record import Publish
 from stentor.pipeline.config.file import StreamConfig
 from stentor.pipeline.sources import RANGE, SourceSettings, source_named
 from stentor.wire.files import stripped
+from stentor.wire.records import EVENT_OPS
 
 if TYPE_CHECKING:
     from stentor.pipeline.sources import TextFile
@@ -163,7 +164,7 @@ def _text_sample(
         lambda row, reason, raw: bad.append(reason),
     )
     records = table.num_rows + len(bad)
-    changes = table.filter(pc.not_equal(table["op"], "publish"))
+    changes = table.filter(pc.invert(pc.is_in(table["op"], pa.array(EVENT_OPS))))
     readers = ProcessReader(schema, TextEncoder(schema, limits.expression))
     order = np.zeros(changes.num_rows, np.int64)
     _, _, errors = read_changes(changes, order, readers, BEGINNING, limits)

@@ -115,6 +115,8 @@ def check_columns(df: DataFrame, what: What, columns: Columns, frame: str) -> No
                 f"{frame}: there is no column {name!r}, which holds the {field}"
                 f"{_nearest(name, df.columns)}; it has {', '.join(df.columns) or 'no columns'}"
             )
+    if "among" in types and what != "changes":
+        mistakes.append(f"{frame}: Spark's events are for everybody; drop the column 'among'")
     mistakes += [
         f"{frame}: {mistake}; rename or drop it"
         for mistake in unknown_columns(df, what, columns).values()

@@ -273,7 +273,7 @@ class FrameFields:
                 problems.append(read.problem)
         whole = F.struct(*cells).cast(types)
         if self.what == "records":
-            is_event = self._column("op") == "publish"
+            is_event = self._column("op").isin("publish", "update")
             return F.when(is_event, whole), [F.when(is_event, one) for one in problems]
         return whole, problems
 

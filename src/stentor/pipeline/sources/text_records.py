@@ -28,12 +28,12 @@ from stentor.wire.formats import ReadSettings, objects_of, plain_object
 from stentor.wire.json_columns import ATTRIBUTE_TYPES, LOCATION, TIME, PlainLines
 from stentor.wire.json_text import from_json, to_json
 from stentor.wire.limits import RecordLimits
-from stentor.wire.records import OPS, Op, change_from_dict, head_of
+from stentor.wire.records import EVENT_OPS, OPS, Op, change_from_dict, head_of
 
 #: What the records of a source may do, and what one does that says nothing.
 ALLOWED: Final[dict[What, tuple[tuple[str, ...], Op | None]]] = {
-    "events": (("publish",), "publish"),
-    "changes": (tuple(op for op in OPS if op != "publish"), "subscribe"),
+    "events": (EVENT_OPS, "publish"),
+    "changes": (tuple(op for op in OPS if op not in EVENT_OPS), "subscribe"),
     "records": (OPS, None),
 }
 _FIELDS: Final = tuple(name for name in DEFAULT_COLUMNS.__slots__ if name != "order")
@@ -157,11 +157,15 @@ class TextReader:
         if self._texts.columns.time is None:
             time = None
         position = self._position(order)
-        if op == "publish":
-            event = event_from_dict(plain, self._schema, self._settings.limits)
-            found.add_event(row, event, position, time)
+        if op in ("publish", "update"):
+            event = event_from_dict(plain, self._schema, self._settings.limits, op)
+            if event.among:
+                raise RecordError("a stream's events are for everybody", field="among")
+            found.add_event(row, op, event, position, time)
         else:
             change = change_from_dict(plain, op, plane=self._schema.plane)
+            if plain.get("labels"):
+                raise RecordError("a stream's subscriptions have no labels", field="labels")
             found.add(row, op, change.id, position, time, change.until)
             found.expression[len(found.rows) - 1] = change.expression
             found.at[len(found.rows) - 1] = change.at
@@ -307,10 +311,12 @@ class _Gathered:
         for cells, cell in zip(self._fields.values(), (op, id, order, time, until), strict=True):
             cells.append(cell)
 
-    def add_event(self, row: int, event: Event, order: int | None, time: int | None) -> None:
+    def add_event(
+        self, row: int, op: str, event: Event, order: int | None, time: int | None
+    ) -> None:
         """Take in an event."""
         position = len(self.rows)
-        self.add(row, "publish", event.id, order, time, event.until)
+        self.add(row, op, event.id, order, time, event.until)
         if event.weights:
             self._weights[position] = event.weights
         for name, value in event.attributes.items():

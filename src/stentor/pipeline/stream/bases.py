@@ -157,8 +157,12 @@ def join_live(
 
     So what is kept is at most twice what is live, in few segments.
     """
-    kept = [segment for segment in live if segment.until > time]
-    large = [one for one in kept if one.events > LARGE_LIVE and one.half > time]
+    kept = [one for one in live if one.until > time and one.ended_events < one.events]
+    large = [
+        one
+        for one in kept
+        if one.events > LARGE_LIVE and one.half > time and 2 * one.ended_events < one.events
+    ]
     others = [one for one in kept if one not in large]
     if len(others) < after and all(one.events <= LARGE_LIVE for one in others):
         return kept

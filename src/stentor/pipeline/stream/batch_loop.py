@@ -212,7 +212,7 @@ class BatchLoop:
         batch = source_batch if self._last is None else self._last.batch + 1
         state = self._renewed(self._state)
         position = self._position
-        self._live_ids.keep([segment.name for segment in state.live])
+        self._live_ids.keep(state.live)
         before = BatchStart(
             position,
             state.versions(self._path, batch - 1, self._settings.local_cache),
@@ -227,7 +227,7 @@ class BatchLoop:
         state = replace(
             state,
             segments=(*state.segments, *result.segments),
-            live=tuple(one for one in (*state.live, *result.live) if one.until > result.order.time),
+            live=result.live_after(state.live),
             subscriptions=state.subscriptions + sum(one.growth for one in result.segments),
         )
         if result.files.get("rejected"):
@@ -340,7 +340,7 @@ class BatchLoop:
     ) -> None:
         counts = dict(result.counts) | {
             "subscriptions": state.subscriptions,
-            "live": sum(one.events for one in state.live),
+            "live": sum(one.events - one.ended_events for one in state.live),
         }
         manifest = Manifest(
             batch=result.batch,

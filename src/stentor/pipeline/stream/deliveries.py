@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stentor._files import explain_os_errors
 from stentor.encoding.columns import EventColumns, Int64, MatchPairs, ScoredPairs, event_count
@@ -23,17 +24,27 @@ from stentor.pipeline.commit.manifests import TableFile
 from stentor.pipeline.stream.isolating import Failed, isolated
 from stentor.pipeline.stream.segments import LiveQueries
 from stentor.pipeline.tables.files import moments, write_files
+from stentor.wire.cells.layout import one_array
 
 #: Deliveries that are gathered before a file is written.
 FILE_ROWS = 4_000_000
+#: What was published; what an update brought, and what it, or a withdrawal, ended.
+MATCHED, NOW, WAS = 0, 1, 2
+_MARKS = ["matched", "now", "was"]
 
 
 def match_table(
-    state: State, events: EventColumns, ids: Any, top: int | None, order: Any = None
+    state: State,
+    events: EventColumns,
+    ids: Any,
+    top: int | None,
+    order: Any = None,
+    mark: Int64 | None = None,
 ) -> Any:
     """The deliveries of *events*, whose *ids* are an Arrow array, as rows of the table.
 
-    *order* is likewise what the user's own order says of each, where there is one.
+    *order* is likewise what the user's own order says of each, where there is one, *mark* what
+    each event is; without it all were published.
     """
     pairs = match(state, events, None if top is None else TopK(top), 1)
     position = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
@@ -46,7 +57,10 @@ def match_table(
         {
             "event": _dictionary(ids, position),
             "subscription": state.subscribers.ids.take(pairs.rows).cast(pa.string()),
-            "change": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), ["matched"]),
+            "change": pa.DictionaryArray.from_arrays(
+                np.zeros(count, np.int32) if mark is None else mark[position].astype(np.int32),
+                _MARKS,
+            ),
             "score": scores,
             "seq": events.seq[position],
             "time": moments(events.time[position]),
@@ -55,17 +69,45 @@ def match_table(
     return rows if order is None else rows.append_column("order", order.take(pa.array(position)))
 
 
+def passed(deliveries: Any, *, stayed: bool) -> Any:
+    """*deliveries* in which updates and withdrawals say whom their events entered and left.
+
+    With *stayed* also who wants them as before.
+    """
+    change = deliveries["change"].cast(pa.string())
+    names = one_array(deliveries["subscription"]).dictionary_encode()
+    seq = deliveries["seq"].to_numpy()
+    key = (seq - seq.min(initial=0)) * max(1, len(names.dictionary)) + names.indices.to_numpy()
+    is_now, is_was = (pc.equal(change, one).to_numpy() for one in ("now", "was"))
+    is_kept = is_now & np.isin(key, key[is_was])
+    is_left = is_was & ~np.isin(key, key[is_now])
+    said = np.where(is_kept, "stayed", np.where(is_now, "entered", "matched"))
+    said = np.where(is_left, "left", said)
+    rows = ~is_was | is_left
+    if not stayed:
+        rows &= ~is_kept
+    position = deliveries.column_names.index("change")
+    renamed = deliveries.set_column(position, "change", pa.array(said, pa.string()))
+    return renamed.take(pa.array(np.flatnonzero(rows)))
+
+
 def matched_or_not(
-    state: State, events: EventColumns, ids: Any, top: int | None, order: Any = None
+    state: State,
+    events: EventColumns,
+    ids: Any,
+    top: int | None,
+    order: Any = None,
+    mark: Int64 | None = None,
 ) -> tuple[list[Any], list[Failed]]:
-    """What `matched` gives, and the events that it fails on."""
+    """What `match_table` gives, and the events that it fails on."""
 
     def attempt(some: Int64) -> Any:
         if len(some) == event_count(events):
-            return match_table(state, events, ids, top, order)
+            return match_table(state, events, ids, top, order, mark)
         rows = pa.array(some)
         orders = None if order is None else order.take(rows)
-        return match_table(state, take(events, some), ids.take(rows), top, orders)
+        marks = None if mark is None else mark[some]
+        return match_table(state, take(events, some), ids.take(rows), top, orders, marks)
 
     done, failed = isolated(event_count(events), attempt)
     return [deliveries for _, deliveries in done], failed
@@ -132,16 +174,23 @@ class Answers(NamedTuple):
 
 
 def answer_changes(
-    queries: LiveQueries, events: Structure, ids: StringStore, *, has_order: bool
+    queries: LiveQueries,
+    events: Structure,
+    ids: StringStore,
+    upto: Int64 | None,
+    *,
+    has_order: bool,
 ) -> Any:
     """Deliveries `added` and `removed` by the changes *queries*, as rows of the table.
 
-    An event counts for a change where it came before it and is not over then.
+    An event counts for a change where it came before it and is not over then; *upto* are the seqs
+    at which events ended otherwise, where some did.
     """
     pairs = events.match_live(queries.columns)
     live = events.live.columns
     before, after = (
-        _answers(queries, pairs, versions, live) for versions in (queries.before, queries.after)
+        _answers(queries, pairs, versions, live, upto)
+        for versions in (queries.before, queries.after)
     )
     count = len(live.until)
     was, now = (answers.change * count + answers.event for answers in (before, after))
@@ -163,13 +212,19 @@ def answer_changes(
 
 
 def _answers(
-    queries: LiveQueries, pairs: MatchPairs, versions: Int64, live: EventColumns
+    queries: LiveQueries,
+    pairs: MatchPairs,
+    versions: Int64,
+    live: EventColumns,
+    upto: Int64 | None,
 ) -> Answers:
     """The live events that the given version of each change wanted when it happened."""
     known = np.flatnonzero(versions >= 0)
     positions, starts = children(pairs.starts, versions[known])
     change, event = np.repeat(known, np.diff(starts)), pairs.rows[positions]
     is_live = (live.seq[event] < queries.seq[change]) & (live.until[event] > queries.time[change])
+    if upto is not None:
+        is_live &= upto[event] > queries.seq[change]
     return Answers(change[is_live], event[is_live])
 
 
@@ -188,19 +243,21 @@ class RankStep:
     batch: int
     found: tuple[tuple[str, ...], ...]  # per chunk the files in which shards left their best
     top: int
+    stayed: bool
 
     def task(self, number: int) -> RankReport:
         """Rank one chunk."""
         tables = [read_found(Path(self.work), name) for name in self.found[number]]
         if not tables:
             return RankReport([])
-        best = k_best(pa.concat_tables(tables), self.top)
+        best = passed(k_best(pa.concat_tables(tables), self.top), stayed=self.stayed)
         return RankReport(write_files(Path(self.path), "deliveries", best, self.batch))
 
 
 def k_best(deliveries: Any, k: int) -> Any:
     """The k best rows of each event, best first; equal scores go by id."""
     seq, scores = deliveries["seq"].to_numpy(), deliveries["score"].to_numpy()
+    seq = 2 * seq + pc.equal(deliveries["change"], "was").to_numpy()  # each by itself
     return deliveries.take(pa.array(top_positions(seq, scores, deliveries["subscription"], k)))
 
 

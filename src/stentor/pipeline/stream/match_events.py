@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from stentor.encoding.columns import EventColumns, Int64, event_count, read_only
+from stentor.encoding.columns import EventColumns, Int64, UInt8, event_count, read_only
 from stentor.encoding.ragged import concatenate, events_between, take
 from stentor.engine.ids import StringArrays, StringStore
+from stentor.engine.plan import Operation
 from stentor.engine.state import State
 from stentor.index.catalog import structure_class
 from stentor.index.structure import Structure
@@ -28,13 +30,18 @@ from stentor.index.verify.candidates import Tally
 from stentor.model.values.time import NEVER
 from stentor.pipeline.commit.manifests import LiveSegment, TableFile
 from stentor.pipeline.stream.deliveries import (
+    MATCHED,
+    NOW,
+    WAS,
     DeliveryFiles,
     answer_changes,
     matched_or_not,
+    passed,
     unmatched,
     without_dictionaries,
     write_best,
 )
+from stentor.pipeline.stream.ended import open_ended, uptos
 from stentor.pipeline.stream.isolating import isolated
 from stentor.pipeline.stream.order import (
     ADMITTED,
@@ -101,12 +108,14 @@ class MatchStep:
     batch: int
     batch_time: int
     chunks: tuple[EventChunk, ...]
-    live: tuple[str, ...]  # all segments of live events that there are
+    live: tuple[tuple[str, str], ...]  # all segments of live events, and files of what ended
     shards: tuple[ShardState, ...]  # with the changes of this batch
     groups: int
     keep: int  # shards that a process holds
     top: int | None
     has_order: bool
+    has_ended: bool  # whether live events were updated or withdrawn
+    stayed: bool  # whether deliveries also say who wants an updated event as before
 
     def shards_of(self, piece: int) -> tuple[ShardState, ...]:
         """The shards that the task number *piece* matches with."""
@@ -132,6 +141,15 @@ def joined(one: MatchReport, other: MatchReport) -> MatchReport:
     )
 
 
+class _KeptEvents(NamedTuple):
+    """Events of a batch that stay live for a while."""
+
+    columns: EventColumns
+    ids: StringArrays
+    rows: Any
+    upto: Int64  # at which seq they ended in the same batch, or NEVER
+
+
 class _Task:
     """One chunk of events and one shard of subscriptions."""
 
@@ -145,14 +163,15 @@ class _Task:
         self._deliveries = DeliveryFiles(self._path, step.batch)
         self._files: dict[str, list[TableFile]] = {"events": []}
         self._seconds = {"opening": 0.0, "matching": 0.0, "writing": 0.0}
-        self._kept: list[tuple[EventColumns, StringArrays, Any]] = []
+        self._kept: list[_KeptEvents] = []
+        self._withdrawn: list[tuple[EventColumns, Any]] = []
         self._found: list[str] = []
         self._events = 0
 
     def run(self) -> MatchReport:
         started, candidates_before = process_time(), Tally.candidates
         state = replica(self._shard, self._step.keep).state
-        keep_open(self._step.path, self._step.live)
+        keep_open(self._step.path, [name for name, _ in self._step.live])
         self._spend("opening", started)
         for piece in self._chunk.slices:
             self._match(state, piece)
@@ -191,26 +210,69 @@ class _Task:
             time=read_only(ordered.time[admitted]), seq=read_only(ordered.seq[admitted])
         )
         self._events += len(admitted)
+        operation = part.operation[piece.start : piece.stop][admitted]
         if state.index.count:
-            self._deliver(state, events, rows)
+            self._deliver(state, events, rows, operation, piece.position + admitted)
         self._spend("matching", started)
         kept = np.flatnonzero(events.until != NEVER)
         if len(kept):
             taken = rows.take(pa.array(kept))
-            self._kept.append((take(events, kept), StringArrays.of(taken["id"]), taken))
+            upto = ordered.upto[admitted[kept]]
+            ids = StringArrays.of(taken["id"])
+            self._kept.append(_KeptEvents(take(events, kept), ids, taken, upto))
+        gone = np.flatnonzero(operation == Operation.WITHDRAW)
+        if len(gone):
+            self._withdrawn.append((take(events, gone), rows.take(pa.array(gone))))
 
-    def _deliver(self, state: State, events: EventColumns, rows: Any) -> None:
-        order = rows["order"] if self._step.has_order else None
-        found, failed = matched_or_not(state, events, rows["id"], self._step.top, order)
-        for deliveries in found:
+    def _deliver(
+        self, state: State, events: EventColumns, rows: Any, operation: UInt8, positions: Int64
+    ) -> None:
+        """Match *events*, and what those of them replaced or withdrew that are at *positions*."""
+        which: Int64 = np.arange(len(operation))
+        mark = np.where(operation == Operation.PUBLISH, MATCHED, NOW)
+        if (operation != Operation.PUBLISH).any():
+            which = np.flatnonzero(operation != Operation.WITHDRAW)
+            events, which, mark = self._with_ended(events, which, mark[which], positions)
+        taken = pa.array(which)
+        order = rows["order"].take(taken) if self._step.has_order else None
+        found, failed = matched_or_not(
+            state, events, rows["id"].take(taken), self._step.top, order, mark
+        )
+        if found:
+            deliveries = found[0]
+            if len(found) > 1:
+                deliveries = pa.concat_tables([without_dictionaries(one) for one in found])
             if self._step.top is not None and len(self._step.shards) > 1:
                 name = f"found-{secrets.token_hex(8)}"
                 write_best(self._work, name, without_dictionaries(deliveries))
                 self._found.append(name)
             else:
-                self._deliveries.add(deliveries)
+                is_plain = bool((mark == MATCHED).all())
+                self._deliveries.add(
+                    deliveries if is_plain else passed(deliveries, stayed=self._step.stayed)
+                )
         for position, why in failed:
-            self._rejections.add_row(rows, position, unmatched(rows["id"][position].as_py(), why))
+            row = int(which[position])
+            self._rejections.add_row(rows, row, unmatched(rows["id"][row].as_py(), why))
+
+    def _with_ended(
+        self, events: EventColumns, new: Int64, mark: Int64, positions: Int64
+    ) -> tuple[EventColumns, Int64, Int64]:
+        """The *new* ones of *events* and what they or others ended; whose each is, and marks."""
+        columns = take(events, new)
+        if not self._step.has_ended:
+            return columns, new, mark
+        ended = open_ended(self._work)
+        own = np.flatnonzero(np.isin(ended.position, positions))
+        by = np.searchsorted(positions, ended.position[own])
+        old = take(ended.columns, own)._replace(
+            time=read_only(events.time[by]), seq=read_only(events.seq[by])
+        )
+        return (
+            concatenate([columns, old]),
+            np.concatenate([new, by]),
+            np.concatenate([mark, np.full(len(by), WAS)]),
+        )
 
     def _refuse(self, rows: Any, ordered: OrderedRecords, until: Int64) -> None:
         refused = refused_rows(ordered.refused)
@@ -229,12 +291,30 @@ class _Task:
 
     def _hold(self) -> list[LiveSegment]:
         """Keep the events that stay live; the first shard's task writes them."""
-        if not self._kept or not self._is_first:
+        if not (self._kept or self._withdrawn) or not self._is_first:
             return []
         started = process_time()
-        columns = concatenate([columns for columns, _, _ in self._kept])
-        rows = pa.concat_tables([rows for _, _, rows in self._kept])
-        segment = write_live(self._path, self._step.batch, columns, StringArrays.of(rows["id"]))
+        segments = []
+        if lasting := [one for one in self._kept if (one.upto == NEVER).any()]:
+            still = [np.flatnonzero(one.upto == NEVER) for one in lasting]
+            both = list(zip(lasting, still, strict=True))
+            live = concatenate([take(one.columns, own) for one, own in both])
+            ids = pa.concat_tables(
+                [one.rows.select(["id"]).take(pa.array(own)) for one, own in both]
+            )
+            segments.append(
+                write_live(self._path, self._step.batch, live, StringArrays.of(ids["id"]))
+            )
+        self._log_events()
+        self._spend("writing", started)
+        return segments
+
+    def _log_events(self) -> None:
+        """Write the live events to their table; what was withdrawn has ended with that."""
+        gone = [(columns._replace(until=columns.time), rows) for columns, rows in self._withdrawn]
+        both = [*((one.columns, one.rows) for one in self._kept), *gone]
+        columns = concatenate([columns for columns, _ in both])
+        rows = pa.concat_tables([rows for _, rows in both])
         table = {"id": rows["id"]}
         if rows["attributes"].type.num_fields:
             table["attributes"] = rows["attributes"]
@@ -248,8 +328,6 @@ class _Task:
         self._files["events"] += write_files(
             self._path, "events", pa.table(table), self._step.batch
         )
-        self._spend("writing", started)
-        return [segment]
 
     def _match_back(self) -> None:
         """Match this batch's changes of the shard with live events, new and old."""
@@ -265,16 +343,22 @@ class _Task:
     def _match_live(self, queries: LiveQueries) -> None:
         # Where shards have chosen different structures, that of the first will do.
         structure = self._shard.index.partition(",")[0]
+        names, has_ended = dict(self._step.live), self._step.has_ended
         for name in self._chunk.live:
-            self._add_differences(queries, *live_index(self._step.path, name, structure))
-        for columns, ids, _ in self._kept:
+            events, ids = live_index(self._step.path, name, structure)
+            count = events.live.count
+            upto = uptos(self._path, self._work, names, name, count, has_ended=has_ended)
+            self._add_differences(queries, events, ids, upto)
+        for columns, own_ids, _, upto in self._kept:
             events = structure_class(structure).of_events(columns)
-            self._add_differences(queries, events, StringStore(ids))
+            self._add_differences(queries, events, StringStore(own_ids), upto)
 
-    def _add_differences(self, queries: LiveQueries, events: Structure, ids: StringStore) -> None:
+    def _add_differences(
+        self, queries: LiveQueries, events: Structure, ids: StringStore, upto: Int64 | None
+    ) -> None:
         def attempt(some: Int64) -> Any:
             own = queries if len(some) == len(queries.seq) else queries.take(some)
-            return answer_changes(own, events, ids, has_order=self._step.has_order)
+            return answer_changes(own, events, ids, upto, has_order=self._step.has_order)
 
         done, failed = isolated(len(queries.seq), attempt)
         for _, deliveries in done:
@@ -343,7 +427,8 @@ class ShortPathStep:
         for table in (good for part in in_parts(batches) for good in reader.usable(part)):
             columns, rows = reader.events(table)
             reader.rejections.flush_if_large(Path(self.path), self.batch, self.batch_time)
-            if (columns.until != NEVER).any():
+            is_published = pc.all(pc.equal(rows["op"], "publish")).as_py() is not False
+            if not is_published or (columns.until != NEVER).any():
                 return PublishReport(0, {}, 0, {}, has_live=True)
             count = event_count(columns)
             events += count

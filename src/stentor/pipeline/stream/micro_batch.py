@@ -20,6 +20,7 @@ from stentor.model.values.time import LATEST
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import Lane, LiveSegment, Segment, TableFile, WaitingPart
 from stentor.pipeline.stream.deliveries import RankReport, RankStep
+from stentor.pipeline.stream.ended import write_ended
 from stentor.pipeline.stream.match_events import (
     EventChunk,
     EventSlice,
@@ -74,6 +75,7 @@ class MicroBatchResult:
     began: int  # the batch's own time
     segments: list[Segment] = field(default_factory=list)
     live: list[LiveSegment] = field(default_factory=list)
+    ended: dict[str, LiveSegment] = field(default_factory=dict)  # those that lost events, by name
     files: dict[str, list[TableFile]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -83,6 +85,11 @@ class MicroBatchResult:
     lanes: dict[str, Lane] = field(default_factory=dict)
     waiting: list[WaitingPart] = field(default_factory=list)
     recent: str = ""
+
+    def live_after(self, before: Sequence[LiveSegment]) -> tuple[LiveSegment, ...]:
+        """The segments of live events after this batch."""
+        every = (*(self.ended.get(one.name, one) for one in before), *self.live)
+        return tuple(one for one in every if one.until > self.order.time)
 
     def add_files(self, files: dict[str, list[TableFile]]) -> None:
         """Take in files of tables."""
@@ -149,6 +156,8 @@ class MicroBatch:
             reports = [] if records is None else self._timed("reading", lambda: self._read(read))
             failpoint("records-read")
             parts, waiting, lanes = self._timed("aligning", lambda: self._aligned(reports))
+            if is_plain and any(part.is_events for part in parts):
+                return None  # they update or withdraw
             result = self._timed("ordering", lambda: self._order(reports, parts))
             result.waiting, result.lanes = waiting, lanes
             failpoint("order-written")
@@ -260,7 +269,13 @@ class MicroBatch:
             recent=recent,
         )
         write_order(self._work, order)
-        result = MicroBatchResult(self._batch, order, self._time, recent=self._before.recent)
+        ended: dict[str, LiveSegment] = {}
+        if order.ended:
+            events = [part for part in parts if part.is_events]
+            ended = write_ended(self._work, self._path, order.ended, events, self._before.live)
+        result = MicroBatchResult(
+            self._batch, order, self._time, ended=ended, recent=self._before.recent
+        )
         if order.taken is not None and len(order.taken):
             result.recent = write_recent(self._path, recent, order.taken)
         result.counts["repeats"] = sum(
@@ -319,7 +334,7 @@ class MicroBatch:
             return
         shards = tuple(self._with_changes(shard, result.segments) for shard in self._before.shards)
         top = self._settings.top
-        live = tuple(segment.name for segment in self._before.live)
+        live = tuple((segment.name, segment.ended) for segment in self._before.live)
         step = MatchStep(
             str(self._path),
             str(self._work),
@@ -332,6 +347,8 @@ class MicroBatch:
             self._shards_kept,
             top,
             self._settings.has_order,
+            bool(result.order.ended),
+            self._settings.stayed,
         )
         reports = self._run(step, len(chunks) * self._groups, MatchReport)
         for report in reports:
@@ -365,7 +382,8 @@ class MicroBatch:
             tuple(name for report in reports[start : start + groups] for name in report.found)
             for start in range(0, len(reports), groups)
         )
-        step = RankStep(str(self._path), str(self._work), self._batch, found, top)
+        settings = self._settings
+        step = RankStep(str(self._path), str(self._work), self._batch, found, top, settings.stayed)
         for report in self._runner.run(step, len(found), RankReport):
             result.add_files({"deliveries": report.files})
 

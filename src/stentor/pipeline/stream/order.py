@@ -34,6 +34,8 @@ from stentor._files import explain_os_errors, sync
 from stentor.encoding.columns import Float64, Int64, UInt8, UInt64
 from stentor.encoding.ragged import take
 from stentor.engine.ids import StringArrays
+from stentor.engine.plan import Operation, check_event_change
+from stentor.errors import DuplicateEventError, StentorError
 from stentor.index.storage.array_file import read_array_file, write_array_file
 from stentor.model.values.time import LATEST, NEVER, format_timestamp
 from stentor.pipeline.commit.manifests import Lane, WaitingPart
@@ -42,6 +44,7 @@ from stentor.pipeline.stream.segments import (
     ChangePart,
     EventPart,
     LiveIdIndex,
+    LiveVersion,
     open_changes,
     open_events,
     open_rows,
@@ -153,7 +156,9 @@ def _write(
 ) -> None:
     own = take_rows(table, rows)
     if isinstance(part, EventPart):
-        taken = EventPart(take(part.columns, rows), part.order[rows], part.id_hash[rows])
+        taken = EventPart(
+            take(part.columns, rows), part.order[rows], part.id_hash[rows], part.operation[rows]
+        )
         write_events(folder, name, taken, own)
         return
     position = part.place[rows]
@@ -178,7 +183,7 @@ REMEMBERED: Final = 1 << 16
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 ORDER = "order"
 # Why a record is not admitted.
-ADMITTED, LATE, OVER, DUPLICATE, AHEAD, REPEAT = 0, 1, 2, 3, 4, 5
+ADMITTED, LATE, OVER, DUPLICATE, AHEAD, REPEAT, UNKNOWN = 0, 1, 2, 3, 4, 5, 6
 _RECORDS = ("changes", "events")
 
 
@@ -188,14 +193,23 @@ class OrderedRecords(NamedTuple):
     seq: Int64
     time: Int64
     refused: UInt8
+    upto: Int64  # of an event that ended in the same batch: at which seq; else NEVER
 
     def part(self, start: int, stop: int) -> OrderedRecords:
         """The records from *start* to *stop*."""
-        return OrderedRecords(self.seq[start:stop], self.time[start:stop], self.refused[start:stop])
+        return self.take(np.arange(start, stop))
 
     def take(self, rows: Int64) -> OrderedRecords:
         """The records *rows*, in that order."""
-        return OrderedRecords(self.seq[rows], self.time[rows], self.refused[rows])
+        return OrderedRecords(self.seq[rows], self.time[rows], self.refused[rows], self.upto[rows])
+
+
+class EndedInBatch(NamedTuple):
+    """A live event that the event at *position* of the batch replaced or withdrew, as *seq*."""
+
+    position: int
+    before: LiveVersion
+    seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +222,7 @@ class Order:
     time: int  # after it
     order: int | None  # the largest of the user's positions so far
     taken: UInt64 | None = None  # hashes of the records that were taken in, where there is an order
+    ended: Sequence[EndedInBatch] = ()  # live events that were updated or withdrawn
 
 
 def write_order(work: Path, order: Order) -> None:
@@ -269,11 +284,11 @@ def order_records(
     seq[taken] = np.arange(position.seq + 1, position.seq + 1 + len(taken))
     time = np.full(len(order), position.time, np.int64)
     time[taken] = np.maximum.accumulate(np.maximum(said[taken], position.time))
-    every = OrderedRecords(seq, time, refused)
+    every = OrderedRecords(seq, time, refused, np.full(len(seq), NEVER, np.int64))
     ordered = every.part(split, len(seq))
     ordered.refused[(ordered.refused == ADMITTED) & (until <= ordered.time)] = OVER
     names = [part.name for part in parts if part.is_events]
-    _refuse_duplicates(events, names, work, ordered, live)
+    ended = _apply_events(events, names, work, ordered, live)
     return Order(
         every.part(0, split),
         ordered,
@@ -281,6 +296,7 @@ def order_records(
         time=int(time[taken].max(initial=position.time)),
         order=_largest(order[taken], position.order) if has_order else None,
         taken=None if hashes is None else hashes[taken],
+        ended=ended,
     )
 
 
@@ -315,37 +331,59 @@ def refusal_text(refusal: int, id: str, until: int, time: int) -> str:
             f"until: the event {id!r} was over at {format_timestamp(until)}, "
             f"and it is {format_timestamp(time)} now"
         )
-    return f"id: the event {id!r} is live already; publish a change under another id"
+    if refusal == UNKNOWN:
+        return f"no live event has the id {id!r}"
+    return f"id: the event {id!r} is live already; update it, or publish it under another id"
 
 
-def _refuse_duplicates(
+def _apply_events(
     events: Sequence[EventPart],
     names: Sequence[str],
     work: Path,
     ordered: OrderedRecords,
     live: LiveIdIndex,
-) -> None:
-    """Mark events whose id a live event has; only ids that meet another one are looked at."""
+) -> list[EndedInBatch]:
+    """Mark events whose id a live event has, and what ends live events; those that end, in order.
+
+    Only what updates or withdraws is looked at, and ids that meet another one.
+    """
     if not events:
-        return
+        return []
     hashes = np.concatenate([part.id_hash for part in events])
     until = _joined([part.columns.until for part in events])
-    suspects = np.flatnonzero(live.may_hold(hashes) | _repeated(hashes, until != NEVER))
+    operation = np.concatenate([part.operation for part in events])
+    is_suspect = live.may_hold(hashes) | _repeated(hashes, until != NEVER)
+    suspects = np.flatnonzero(is_suspect | (operation != Operation.PUBLISH))
     suspects = suspects[ordered.refused[suspects] == ADMITTED]
     if not len(suspects):
-        return
+        return []
     starts = np.cumsum([0, *(len(part.order) for part in events)])
     part_of = np.searchsorted(starts, suspects, side="right") - 1
     ids = {part: open_rows(work, names[part])["id"].combine_chunks() for part in np.unique(part_of)}
-    live_until = live.untils(hashes[suspects])
+    found: dict[str, LiveVersion | None] = {**live.versions(hashes[suspects])}
+    ended: list[EndedInBatch] = []
     for position in suspects[np.argsort(ordered.seq[suspects])].tolist():
         part = int(np.searchsorted(starts, position, side="right") - 1)
         id = ids[part][position - int(starts[part])].as_py()
-        now = int(ordered.time[position])
-        if live_until.get(id, now) > now:
-            ordered.refused[position] = DUPLICATE
-        elif until[position] != NEVER:
-            live_until[id] = int(until[position])
+        before, now = found.get(id), int(ordered.time[position])
+        if before is not None and before.until <= now:
+            before = None
+        doing = Operation(int(operation[position]))
+        try:
+            check_event_change(doing, id, None if before is None else before.until)
+        except StentorError as error:
+            is_twice = isinstance(error, DuplicateEventError)
+            ordered.refused[position] = DUPLICATE if is_twice else UNKNOWN
+            continue
+        if before is not None:
+            seq = int(ordered.seq[position])
+            ended.append(EndedInBatch(position, before, seq))
+            found[id] = None
+            if not before.segment:
+                ordered.upto[before.row] = seq
+        if doing is not Operation.WITHDRAW and until[position] != NEVER:
+            found[id] = LiveVersion("", position, int(until[position]))
+    return ended
 
 
 def _repeated(hashes: UInt64, is_kept: Booleans) -> Booleans:
@@ -411,7 +449,7 @@ def _of_events(part: EventPart) -> UInt64:
     values = _mixed(columns.attribute, _bits(columns.low), _bits(columns.high), strings)
     weights = _mixed(columns.weight_attribute, _bits(columns.weight))
     return _mixed(
-        np.full(len(part.order), 255, np.uint8),  # no operation of a change
+        np.uint8(255) - part.operation,  # no operation of a change
         part.order,
         columns.until,
         part.id_hash,

@@ -19,14 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stentor.encoding.columns import EventColumns, Int64
+from stentor.encoding.columns import EventColumns, Int64, UInt8
 from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.engine.ids import StringArrays
 from stentor.engine.plan import Operation
 from stentor.errors import StentorError
 from stentor.model import Schema
-from stentor.model.values.time import BEGINNING, NEVER
+from stentor.model.values.time import BEGINNING, FOR_GOOD, NEVER
 from stentor.pipeline.commit.manifests import TableFile
 from stentor.pipeline.sources.text_records import TextReader, as_stored
 from stentor.pipeline.stream.rejected import RejectedWriter, readable
@@ -37,7 +37,7 @@ from stentor.wire.cells.layout import one_array
 from stentor.wire.cells.string import not_utf8, string_array
 from stentor.wire.cells.time import filled
 from stentor.wire.limits import RecordLimits
-from stentor.wire.records import check_change
+from stentor.wire.records import EVENT_OPS, check_change
 from stentor.wire.rejected import raw_text
 from stentor.wire.tables import RecordTable, positions_of, read_event_table, read_table, take_rows
 
@@ -45,13 +45,14 @@ _FIELDS = ("op", "id", "expression", "at", "until", "time")
 #: Records that are encoded at a time, and that a part holds.
 PART_ROWS = 65_536
 #: What is kept of a record besides its encoded form.
-_KEPT = ("id", "order", "time", "until", "attributes", "source", "offset", "frame")
+_KEPT = ("op", "id", "order", "time", "until", "attributes", "source", "offset", "frame")
 #: What makes an event, by its name in a table of events.
 _EVENT = ("id", "time", "until", "weights", "attributes")
 #: What is reported of a record that is known to be bad.
 _REJECTED = ("problem", "raw", "source", "offset")
 #: Attributes of records that were read from texts, in the types that tables have.
 _STORED = "stored"
+_WITHDRAWN_UNTIL = "until: what withdraws an event has an id, and no end"
 _BROKEN_NAME = "weights: a name is not UTF-8; save the text as UTF-8"
 
 
@@ -200,7 +201,7 @@ class PartitionReader:
 
     def events(self, table: Any) -> tuple[EventColumns, Any]:
         """The usable events of *table*, and the rows that they are."""
-        table = self._with_readable_weights(table)
+        table = self._without_ends(self._with_readable_weights(table))
         read = read_event_table(
             table.select([name for name in _EVENT if name in table.column_names]),
             self._readers.schema,
@@ -209,10 +210,14 @@ class PartitionReader:
         )
         self._reject(table, {one.row: one.reason for one in read.rejected if one.row is not None})
         kept = table if len(read.rows) == table.num_rows else take_rows(table, read.rows)
+        columns = read.columns
+        is_update = pc.equal(kept["op"], "update").to_numpy() & (columns.until == NEVER)
+        if is_update.any():
+            columns = columns._replace(until=np.where(is_update, FOR_GOOD, columns.until))
         if _STORED in kept.column_names:
             position = kept.column_names.index("attributes")
             kept = kept.set_column(position, "attributes", kept[_STORED])
-        return read.columns, kept.select([name for name in _KEPT if name in kept.column_names])
+        return columns, kept.select([name for name in _KEPT if name in kept.column_names])
 
     def changes(self, table: Any) -> tuple[ChangePart, Any]:
         """The usable changes of *table*, and the rows that they are."""
@@ -228,6 +233,17 @@ class PartitionReader:
         if not len(rows):
             return table
         self._reject(table, dict.fromkeys(rows.tolist(), _BROKEN_NAME))
+        return take_rows(table, np.delete(np.arange(table.num_rows), rows))
+
+    def _without_ends(self, table: Any) -> Any:
+        """*table* without the rows that withdraw an event and say an end."""
+        if "until" not in table.column_names:
+            return table
+        is_bad = pc.and_(pc.equal(table["op"], "withdraw"), pc.is_valid(table["until"]))
+        rows = np.flatnonzero(is_bad.to_numpy())
+        if not len(rows):
+            return table
+        self._reject(table, dict.fromkeys(rows.tolist(), _WITHDRAWN_UNTIL))
         return take_rows(table, np.delete(np.arange(table.num_rows), rows))
 
     def _reject(self, table: Any, reasons: dict[int, str]) -> None:
@@ -253,7 +269,7 @@ class _Partition:
     def read(self, table: Any) -> None:
         """Write the events and the changes of *table* to parts."""
         for good in self.reader.usable(table):
-            is_event = pc.fill_null(pc.equal(good["op"], "publish"), False)
+            is_event = pc.is_in(good["op"], pa.array(EVENT_OPS))
             self._read_events(good.filter(is_event))
             self._read_changes(good.filter(pc.invert(is_event)))
 
@@ -263,7 +279,8 @@ class _Partition:
         columns, rows = self.reader.events(table)
         if rows.num_rows:
             self._reach(rows)
-            part = EventPart(columns, orders(rows), StringArrays.of(rows["id"]).hashes())
+            hashes = StringArrays.of(rows["id"]).hashes()
+            part = EventPart(columns, orders(rows), hashes, operations(rows["op"]))
             write_events(self._folder, self._part(is_events=True, rows=rows.num_rows), part, rows)
 
     def _read_changes(self, table: Any) -> None:
@@ -292,6 +309,14 @@ class _Partition:
         name = f"{self._number}-{len(self.parts)}-{secrets.token_hex(4)}"
         self.parts.append(ReadPart(name, is_events, rows))
         return name
+
+
+def operations(ops: Any) -> UInt8:
+    """The `Operation` of each of *ops*."""
+    found = np.zeros(len(ops), np.uint8)
+    for op in pc.unique(ops).to_pylist():
+        found[pc.equal(ops, op).to_numpy()] = Operation[op.upper()]
+    return found
 
 
 class ProcessReader(NamedTuple):

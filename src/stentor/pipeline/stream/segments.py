@@ -57,6 +57,7 @@ class EventPart(NamedTuple):
     columns: EventColumns  # time is what the record said
     order: Int64
     id_hash: UInt64
+    operation: UInt8  # engine.plan.Operation; what withdraws an event has no attributes
 
 
 class ChangePart(NamedTuple):
@@ -79,6 +80,7 @@ def write_events(folder: Path, name: str, part: EventPart, rows: Any) -> None:
         **with_prefix("columns", part.columns),
         "order": part.order,
         "id_hash": part.id_hash,
+        "operation": part.operation,
     }
     _write(folder, name, EVENTS, arrays, rows)
 
@@ -87,7 +89,10 @@ def open_events(folder: Path, name: str) -> EventPart:
     """The events that were written under *name*."""
     arrays, _ = read_array_file(folder / f"{name}.{EVENTS}", kind=EVENTS)
     columns = read_only_columns(bundle_of(EventColumns, "columns", arrays))
-    return EventPart(columns, arrays["order"], arrays["id_hash"])
+    operation = arrays.get("operation")  # what waits since an older version publishes
+    if operation is None:
+        operation = np.zeros(len(arrays["order"]), np.uint8)
+    return EventPart(columns, arrays["order"], arrays["id_hash"], operation)
 
 
 def write_changes(folder: Path, name: str, part: ChangePart, rows: Any) -> None:
@@ -132,7 +137,7 @@ def _write(folder: Path, name: str, kind: str, arrays: dict[str, Any], rows: Any
 SEGMENTS = "segments"
 _VERSION_ARRAYS = ("since", "upto", "ended_upto")
 _QUERY_ARRAYS = ("seq", "time", "order", "before", "after")
-LIVE = "live"
+LIVE, ENDED = "live", "ended"
 _OPEN: dict[tuple[str, str], tuple[Structure, StringStore]] = {}
 
 
@@ -344,7 +349,9 @@ def merge_live(
     names = StringStore()
     for segment in segments:
         events = open_live(path, segment.name)
-        live = np.flatnonzero(events.columns.until > time)
+        is_live = events.columns.until > time
+        is_live[ended_rows(path, segment.ended)] = False
+        live = np.flatnonzero(is_live)
         columns.append(take(events.columns, live))
         names.extend(events.ids.take(live).to_pylist())
     if not len(names):
@@ -353,18 +360,38 @@ def merge_live(
     return write_live(path, batch, concatenate(columns), names.arrays(everyone))
 
 
+def ended_rows(path: Path, name: str) -> Int64:
+    """The rows of a segment that the file *name* says have ended; none where it has no name."""
+    if not name:
+        return np.zeros(0, np.int64)
+    arrays, _ = read_array_file(path / LIVE / name, kind=ENDED)
+    rows: Int64 = arrays["row"]
+    return rows
+
+
+class LiveVersion(NamedTuple):
+    """A live event: its segment and its row there, or its position among a batch's events."""
+
+    segment: str  # empty where it came in the same batch
+    row: int
+    until: int
+
+
 class LiveIdIndex:
     """The ids of all live events, on the driver: no two live events have the same."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._segments: dict[str, StreamLiveEvents] = {}
+        self._ended: dict[str, Int64] = {}
 
-    def keep(self, names: Collection[str]) -> None:
-        """Know the segments *names*, and no others."""
+    def keep(self, segments: Sequence[LiveSegment]) -> None:
+        """Know these *segments*, and no others."""
         self._segments = {
-            name: self._segments.get(name) or open_live(self._path, name) for name in names
+            one.name: self._segments.get(one.name) or open_live(self._path, one.name)
+            for one in segments
         }
+        self._ended = {one.name: ended_rows(self._path, one.ended) for one in segments}
 
     def may_hold(self, hashes: UInt64) -> Booleans:
         """Which of *hashes* are those of a live event's id."""
@@ -375,15 +402,18 @@ class LiveIdIndex:
             found |= known[position] == hashes
         return found
 
-    def untils(self, hashes: UInt64) -> dict[str, int]:
-        """Until when the events are live, or were, whose ids have one of *hashes*."""
-        found: dict[str, int] = {}
+    def versions(self, hashes: UInt64) -> dict[str, LiveVersion]:
+        """The events that are live, or were, whose ids have one of *hashes*, by id."""
+        found: dict[str, LiveVersion] = {}
         wanted = np.unique(hashes)
-        for events in self._segments.values():
+        for name, events in self._segments.items():
             known = events.order.hash
             start, stop = (np.searchsorted(known, wanted, side) for side in ("left", "right"))
             rows = events.order.row[expand_slices(start, stop)[0]]
+            rows = rows[~np.isin(rows, self._ended[name])]
             ids = events.ids.take(rows).to_pylist()
-            for id, until in zip(ids, events.columns.until[rows].tolist(), strict=True):
-                found[id] = max(until, found.get(id, until))
+            untils = events.columns.until[rows].tolist()
+            for id, row, until in zip(ids, rows.tolist(), untils, strict=True):
+                if id not in found or found[id].until < until:
+                    found[id] = LiveVersion(name, row, until)
         return found

@@ -55,6 +55,8 @@ class StreamSettings:
     plan: PlanName = "auto"
     shards: int | None = None
     """Of the sharded plan; by default as many as tasks can run at a time."""
+    stayed: bool = False
+    """Whether deliveries also say who wants an updated event as before."""
     has_order: bool = False
     """Whether records say their position in the order."""
     has_time: bool = False

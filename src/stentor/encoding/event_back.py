@@ -1,0 +1,38 @@
+"""Columns → an event of the model, as it was encoded."""
+
+from __future__ import annotations
+
+from stentor.encoding.columns import NO_STRING, EventColumns
+from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
+from stentor.model.values.time import NEVER
+
+
+def event_of(columns: EventColumns, row: int, id: str, schema: Schema) -> Event:
+    """The event in *row*, with the attributes that *schema* knew when it was encoded."""
+    names = schema.by_code
+    values = range(int(columns.value_start[row]), int(columns.value_start[row + 1]))
+    attributes = {}
+    for value in values:
+        name = names[columns.attribute[value]]
+        attributes[name] = _value(columns, value, schema.kind(name))
+    weights = range(int(columns.weight_start[row]), int(columns.weight_start[row + 1]))
+    until = int(columns.until[row])
+    return Event(
+        id,
+        dict(sorted(attributes.items())),
+        {names[columns.weight_attribute[one]]: float(columns.weight[one]) for one in weights},
+        None if until == NEVER else until,
+    )
+
+
+def _value(columns: EventColumns, value: int, kind: Kind | None) -> Value:
+    """The *value*, whose attribute is of this *kind*."""
+    string = int(columns.string[value])
+    if string != NO_STRING:
+        start, stop = columns.string_start[string : string + 2]
+        return Constant(Kind.STRING, columns.string_bytes[start:stop].tobytes().decode())
+    low, high = float(columns.low[value]), float(columns.high[value])
+    assert kind is not None
+    if kind is Kind.POINT:
+        return Point(low, high)
+    return Constant(kind, low) if low == high else Range(kind, low, high)
