@@ -1,6 +1,7 @@
 """What the documents list and link to is what there is."""
 
 import dataclasses
+import importlib
 import inspect
 import re
 
@@ -15,8 +16,9 @@ from stentor.language.lexer import RESERVED
 from stentor.language.predicates.calls import NAMES
 from stentor.model import Kind
 from stentor.wire.limits import RecordLimits
-from tests.docs.documents import PAGES, ROOT, Link, anchors, links, table
+from tests.docs.documents import PAGES, ROOT, Link, anchors, blocks, links, table
 
+DOCS = ROOT / "docs"
 LANGUAGE, ENGINE, FORMATS = "docs/language.md", "docs/engine.md", "docs/formats.md"
 
 
@@ -108,3 +110,23 @@ def test_every_option_of_every_command_is_listed() -> None:
         for option in parameter.opts
         if option.startswith("-")
     }
+
+
+def test_every_page_is_in_the_site() -> None:
+    listed = {line.text for block in blocks("{toctree}") for line in block.lines}
+    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
+    assert pages - {"index"} == {line for line in listed if not line.startswith(":")}
+
+
+def test_everything_that_the_reference_names_is_there() -> None:
+    named = [
+        line.text.split("::")[1].strip()
+        for block in blocks("{eval-rst}")
+        for line in block.lines
+        if line.text.startswith(".. auto")
+    ]
+    assert len(named) > 20
+    for name in named:
+        if name != "stentor.errors":
+            module, _, attribute = name.rpartition(".")
+            assert hasattr(importlib.import_module(module), attribute), name
