@@ -69,6 +69,7 @@ class PackedIndex(Structure):
         super().__init__()
         self._segments = Segments(self.settings)
         self._pending = _NOTHING_PENDING
+        self._is_single = True  # every row has one alternative, of the same number
         self._latest_since: int = FROM_THE_START
         self._first_end: int = NEVER  # no row ends before
         self._gone = 0  # rows that were removed since the segments were built without them
@@ -136,8 +137,13 @@ class PackedIndex(Structure):
         has_begun = not len(validity.since) or bool(
             self._latest_since < events.seq.min(initial=NEVER)
         )
+        table = self.subscriptions
         return Holding(
-            validity, has_begun, bool(self._first_end <= events.time.max(initial=-NEVER))
+            validity,
+            self._is_single,
+            table.current_count == table.count,
+            has_begun,
+            bool(self._first_end <= events.time.max(initial=-NEVER)),
         )
 
     def _search_one(
@@ -175,11 +181,18 @@ class PackedIndex(Structure):
     # Changes.
 
     def _insert_rows(self, first: int) -> None:
-        columns, table = self.subscriptions.columns, self.subscriptions
-        self._first_end = int(columns.until[first:].min(initial=self._first_end))
-        self._latest_since = int(table.validity.since[first:].max(initial=self._latest_since))
+        columns = self.subscriptions.columns
+        self._learn(first)
         start = columns.alternative_start
         self._add(np.arange(start[first], start[-1]))
+
+    def _learn(self, first: int) -> None:
+        """Update what is known of all rows with those from *first* on."""
+        columns, since = self.subscriptions.columns, self.subscriptions.validity.since
+        start = columns.alternative_start[first:]
+        self._is_single &= np.array_equal(start, np.arange(first, first + len(start)))
+        self._first_end = int(columns.until[first:].min(initial=self._first_end))
+        self._latest_since = int(since[first:].max(initial=self._latest_since))
 
     def _remove_rows(self, rows: Int64) -> None:
         self._gone += len(rows)
@@ -262,7 +275,7 @@ class PackedIndex(Structure):
                 f"{folder} holds the packed index of other subscriptions than those it was opened "
                 "with; open both from one saved folder"
             )
-        self._first_end = int(columns.until.min(initial=NEVER))
+        self._learn(0)
         self._is_mapped = True
         if meta.get("layout") == LAYOUT:
             segment = Segment.over(arrays)

@@ -26,6 +26,8 @@ class Holding(NamedTuple):
     """When rows hold, and which of it some event of a batch could miss."""
 
     validity: RowSpans
+    is_single: bool  # every row has one alternative, of the same number
+    is_whole: bool  # no row was removed
     has_begun: bool  # every row held before the first event
     has_end: bool  # some row ends before the last event
 
@@ -36,7 +38,7 @@ def holds_at(
 ) -> bool:
     """Whether subscription *row* holds at the seq and time of *event*."""
     validity = holding.validity
-    if validity.hidden[row] != 0:
+    if not holding.is_whole and validity.hidden[row] != 0:
         return False
     if holding.has_end and events.time[event] >= columns.until[row]:
         return False
@@ -69,7 +71,9 @@ def rows_of_found(
         spread = False
         for position in order[start:stop]:
             alternative = found.alternative[position]
-            row = row_of(columns.alternative_start, alternative)
+            row = alternative
+            if not holding.is_single:
+                row = row_of(columns.alternative_start, alternative)
             if not holds_at(columns, holding, row, events, event):
                 continue
             if found.covered[position] == 0:
@@ -113,7 +117,9 @@ def rows_of_one(
     rows, is_spread = 0, False
     for position in range(count):
         alternative = found.alternative[position]
-        row = row_of(columns.alternative_start, alternative)
+        row = alternative
+        if not holding.is_single:
+            row = row_of(columns.alternative_start, alternative)
         if not holds_at(columns, holding, row, events, 0):
             continue
         if found.covered[position] == 0:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from stentor._jit import inner_kernel, kernel, kernel_inline
+from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import (
     Float64,
     Int64,
@@ -22,7 +22,7 @@ from stentor.encoding.columns import (
     all_read_only,
     read_only,
 )
-from stentor.encoding.kinds import MISSING, REGIONS, are_among, is_negated, is_region
+from stentor.encoding.kinds import KEYWORDS, MEMBERSHIP, MISSING, REGIONS, are_among, is_negated, is_region
 from stentor.encoding.ragged import children
 from stentor.index.bounds import VALUE, X, Y, bounds_of
 from stentor.index.packed.lists.layout import (
@@ -74,12 +74,12 @@ def choose_axes(columns: SubscriptionColumns, alternatives: Int64) -> ListAxes:
 def _axes_in_use(
     columns: SubscriptionColumns, predicates: Int64
 ) -> list[tuple[int, int]]:
-    """The axes that *predicates* are about: a value, or both coordinates."""
+    """The axes that *predicates* are about: a value, or both coordinates; words are keys."""
     kind, attribute = columns.kind[predicates], columns.attribute[predicates]
     of_regions = are_among(kind, REGIONS)
     values, regions = (
         np.flatnonzero(np.bincount(attribute[chosen])).tolist()
-        for chosen in (~of_regions & (kind != MISSING), of_regions)
+        for chosen in (~of_regions & ~np.isin(kind, (MISSING, KEYWORDS, MEMBERSHIP)), of_regions)
     )
     found = [(one, VALUE) for one in values]
     found += [(one, axis) for one in regions for axis in (X, Y)]
@@ -149,7 +149,7 @@ def _with_cuts(axes: ListAxes, value: Float64, axis: Int64) -> ListAxes | None:
     return axes._replace(cut_start=read_only(starts), cut=read_only(np.concatenate(parts)))
 
 
-@inner_kernel
+@kernel_inline
 def cell_at(axes: ListAxes, axis: int, value: float) -> int:
     """How many cuts of *axis* do not exceed *value*. Cost: O(log cuts)."""
     cuts = axes.cut[axes.cut_start[axis] : axes.cut_start[axis + 1]]
@@ -168,7 +168,7 @@ def axis_at(axes: ListAxes, attribute: int, axis: int) -> int:
     return int(axes.axis_of[position]) if position < len(axes.axis_of) else NO_AXIS
 
 
-@inner_kernel
+@kernel_inline
 def predicate_hull(
     columns: SubscriptionColumns, predicate: int, axis: int
 ) -> tuple[float, float]:
@@ -183,7 +183,7 @@ def predicate_hull(
     return low, high
 
 
-@inner_kernel
+@kernel_inline
 def cells_between(axes: ListAxes, axis: int, low: float, high: float) -> tuple[int, int]:
     """The first and the last cell of low … high."""
     first = LEAST if low == -math.inf else cell_at(axes, axis, low)

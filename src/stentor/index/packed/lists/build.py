@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stentor._jit import inner_kernel, kernel, kernel_inline
+from stentor._intrinsics import prefetch
+from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import (
     Float64,
     Int32,
@@ -34,6 +35,9 @@ from stentor.index.packed.lists.entries import (
     next_predicate,
 )
 from stentor.index.packed.lists.keys import (
+    KNOWN,
+    TOKEN,
+    USES,
     CodeTable,
     Tokens,
     assign_codes,
@@ -83,6 +87,8 @@ _FIRST_SLOTS: Final = 1 << 10
 _ONE: Final = np.uint64(1)
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _TOP_SIX: Final = np.uint64(58)
+#: Entries ahead that are prefetched.
+AHEAD: Final = 8
 _CURVE_BITS: Final = 10  # of each axis in the order within a list
 _NOTHING: Final = np.uint64(0)
 _ALL_BITS: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -117,7 +123,7 @@ def build_lists(columns: SubscriptionColumns, alternatives: Int64) -> ListArrays
         read_only(cells),
         axes,
         tokens,
-        read_only(table.uses[:codes]),
+        read_only(table.known.reshape(-1, KNOWN)[:codes, USES].copy()),
         read_only(table.is_shared[:codes]),
     )
     entries, attribute_code, codes = _entries_of(filed, codes)
@@ -143,7 +149,7 @@ def _tokens_of(columns: SubscriptionColumns, alternatives: Int64) -> tuple[Token
     table.count[0] = 1  # the first is ANY_EVENT
     done = 0
     while (done := assign_codes(columns, tokens, done, table)) < count:
-        table = _doubled(table)
+        table = _grown(table)
     return all_read_only(tokens), table
 
 
@@ -151,22 +157,19 @@ def _table(slots: int) -> CodeTable:
     """A table without codes."""
     return CodeTable(
         spread_over(slots),
-        np.zeros(slots, np.uint64),
-        np.full(slots, NO_CODE, np.int32),
-        np.zeros(slots // 2, np.int64),
-        np.zeros(slots // 2, np.int64),
+        np.zeros(2 * slots, np.uint64),
+        np.zeros(slots // 2 * KNOWN, np.int64),
         np.zeros(slots // 2, np.uint8),
         np.zeros(1, np.int64),
     )
 
 
-def _doubled(table: CodeTable) -> CodeTable:
+def _grown(table: CodeTable) -> CodeTable:
     """*table* with four times as many slots."""
-    fresh = _table(4 * len(table.slot_hash))
-    old = all_read_only(table)
-    copy_slots(fresh.spread, old.slot_hash, old.slot_code, fresh.slot_hash, fresh.slot_code)
-    for name in ("token", "uses", "is_shared"):
-        getattr(fresh, name)[: len(getattr(table, name))] = getattr(table, name)
+    fresh = _table(2 * len(table.slot))
+    copy_slots(fresh.spread, read_only(table.slot), fresh.slot)
+    fresh.known[: len(table.known)] = table.known
+    fresh.is_shared[: len(table.is_shared)] = table.is_shared
     fresh.count[0] = table.count[0]
     return fresh
 
@@ -262,16 +265,17 @@ def _levels(count: int) -> Int64:
 def _keys_of(filed: Filed, table: CodeTable, lists: Int32, attribute_code: Int32) -> ListKeys:
     """What events look their keys up in."""
     codes, known = int(table.count[0]), lists.reshape(-1, FIELDS)
+    first = table.known.reshape(-1, KNOWN)[:codes, TOKEN].copy()
     owner, numbers = np.full(len(known), OF_ATTRIBUTE, np.int32), np.zeros(len(known))
     start, stop = np.zeros(len(known), np.int64), np.zeros(len(known), np.int64)
     describe_keys(
-        filed.columns, filed.tokens, read_only(table.token[:codes]), owner, start, stop, numbers
+        filed.columns, filed.tokens, read_only(first), owner, start, stop, numbers
     )
     shared = table.is_shared[:codes] != 0
     is_number = owner == OF_NUMBER
     attribute = np.zeros(len(known), np.int64)
     attribute[is_number] = filed.columns.attribute[
-        filed.tokens.predicate[table.token[np.flatnonzero(is_number)]]
+        filed.tokens.predicate[first[np.flatnonzero(is_number)]]
     ]
     owner[:codes][shared] = OF_SEVERAL
     text_bytes, text_start = expand_slices(start, stop)
@@ -284,8 +288,7 @@ def _keys_of(filed: Filed, table: CodeTable, lists: Int32, attribute_code: Int32
     return all_read_only(
         ListKeys(
             table.spread,
-            table.slot_hash,
-            table.slot_code,
+            table.slot,
             lists,
             filed.columns.string_bytes[text_bytes],
             attribute_code,
@@ -362,7 +365,7 @@ def curve_position(x: int, y: int) -> np.uint64:
     return np.uint64(position)
 
 
-@inner_kernel
+@kernel_inline
 def second_key(filed: Filed, owner: int, key: int) -> int:
     """The rarest code that *owner* needs beside the token *key*; 0 where there is none."""
     tokens = filed.tokens
@@ -405,6 +408,9 @@ def pack_entries(
     """
     words, before, lane = 0, np.int64(NO_CODE), np.int64(0)
     for position in range(len(order)):
+        if position + 2 * AHEAD < len(order):
+            prefetch_owner(filed, entries.owner[order[position + 2 * AHEAD]])
+            prefetch_predicates(filed, entries.owner[order[position + AHEAD]])
         entry = order[position]
         owner, code, key = entries.owner[entry], entries.code[entry], entries.token[entry]
         lane = lane + 1 if code == before else np.int64(lists[FIELDS * code + START])
@@ -421,6 +427,30 @@ def pack_entries(
 
 
 @kernel_inline
+def prefetch_owner(filed: Filed, owner: int) -> None:
+    """Prefetch where the tokens and predicates of *owner* are."""
+    prefetch(filed.tokens.start, owner)
+    prefetch(filed.predicate_at, owner)
+    prefetch(filed.columns.predicate_start, filed.alternatives[owner])
+
+
+@kernel_inline
+def prefetch_predicates(filed: Filed, owner: int) -> None:
+    """Prefetch the tokens and predicates of *owner*."""
+    tokens, columns = filed.tokens, filed.columns
+    if tokens.start[owner] < tokens.start[owner + 1]:
+        prefetch(tokens.code, tokens.start[owner])
+        prefetch(tokens.predicate, tokens.start[owner])
+        prefetch(tokens.group, tokens.start[owner])
+    if filed.predicate_at[owner] < filed.predicate_at[owner + 1]:
+        first = columns.predicate_start[filed.alternatives[owner]]
+        prefetch(filed.cells, 4 * filed.predicate_at[owner])
+        prefetch(columns.kind, first)
+        prefetch(columns.attribute, first)
+        prefetch(columns.operand_start, first)
+
+
+@kernel_inline
 def put_bounds(
     filed: Filed, owner: int, axis_a: int, axis_b: int, granules: Granules, lane: int
 ) -> None:
@@ -432,7 +462,7 @@ def put_bounds(
     granules.bounds[column + 2 * LANES], granules.bounds[column + 3 * LANES] = low, high
 
 
-@inner_kernel
+@kernel_inline
 def put_record(
     filed: Filed, owner: int, key: int, axis_a: int, axis_b: int, record: UInt32, start: int
 ) -> tuple[int, int, np.uint64]:
@@ -491,7 +521,7 @@ def put_word(record: UInt32, position: int, word: int) -> int:
     return position + 1
 
 
-@inner_kernel
+@kernel_inline
 def are_keys_enough(filed: Filed, owner: int, predicate: int, key: int) -> bool:
     """Whether *predicate* holds exactly where the event has the keys that *owner* needs."""
     tokens = filed.tokens
@@ -504,7 +534,7 @@ def are_keys_enough(filed: Filed, owner: int, predicate: int, key: int) -> bool:
     return bool(tokens.group[after - 1] == 0 or token <= key < after)
 
 
-@inner_kernel
+@kernel_inline
 def is_decided(columns: SubscriptionColumns, axes: ListAxes, predicate: int) -> bool:
     """Whether the cells of *predicate*, but for border cases, say all that it asks."""
     kind, attribute = columns.kind[predicate], columns.attribute[predicate]
@@ -543,7 +573,7 @@ def build_trees(lists: Int32, leaves: int, granules: Granules) -> None:
         lists[FIELDS * code + ROOT] = start
 
 
-@inner_kernel
+@kernel_inline
 def put_hull(granules: Granules, below: int, lane: int) -> None:
     """Write the hull of the used lanes of granule *below* to *lane*."""
     column = lane // LANES * COLUMNS * LANES + lane % LANES

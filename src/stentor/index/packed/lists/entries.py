@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from stentor._jit import inner_kernel, kernel, kernel_inline
+from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import Float64, Int32, Int64, SubscriptionColumns, UInt8
 from stentor.encoding.kinds import MISSING, is_region
 from stentor.index.bounds import VALUE, X, Y
@@ -31,6 +31,8 @@ from stentor.index.packed.lists.layout import (
 
 #: A predicate that leaves so little of its axis is narrow, and middling.
 NARROW, MIDDLING = 1 / 16, 1 / 4
+#: So many entries of a list say which axes it is cut along.
+MOST_ASKED: Final = 32
 #: No token is an entry's key: it is filed under an attribute, or under ANY_EVENT.
 NO_TOKEN: Final = -1
 
@@ -118,7 +120,7 @@ def next_predicate(tokens: Tokens, token: int, stop: int) -> int:
     return token
 
 
-@inner_kernel
+@kernel_inline
 def rarest_of_group(filed: Filed, token: int, stop: int) -> int:
     """The rarest token of the group that begins with *token*."""
     tokens = filed.tokens
@@ -130,7 +132,7 @@ def rarest_of_group(filed: Filed, token: int, stop: int) -> int:
     return rarest
 
 
-@inner_kernel
+@kernel_inline
 def group_cost(filed: Filed, token: int, stop: int) -> float:
     """How often the rarest keys of all groups of a predicate are needed together."""
     tokens, cost = filed.tokens, 0.0
@@ -142,7 +144,7 @@ def group_cost(filed: Filed, token: int, stop: int) -> float:
     return cost
 
 
-@inner_kernel
+@kernel_inline
 def share_left(filed: Filed, owner: int, number: int) -> float:
     """The share of its axes that the predicate *number* of *owner* leaves, about."""
     columns, axes = filed.columns, filed.axes
@@ -161,7 +163,7 @@ def share_left(filed: Filed, owner: int, number: int) -> float:
     return max(share, 0.0)
 
 
-@inner_kernel
+@kernel_inline
 def cheapest_attribute(filed: Filed, owner: int, attribute_uses: Int64) -> tuple[float, int, float]:
     """The cost of filing *owner* under an attribute, its position in `attribute_code`, a share.
 
@@ -186,7 +188,7 @@ def cheapest_attribute(filed: Filed, owner: int, attribute_uses: Int64) -> tuple
     return best, slot, region
 
 
-@inner_kernel
+@kernel_inline
 def axis_cells(filed: Filed, owner: int, axis: int) -> tuple[int, int]:
     """The cells that *owner* allows along *axis*; (LEAST, NOT_ASKED) where it does not ask."""
     low, high = LEAST, MOST_CELL + 1
@@ -221,7 +223,8 @@ def choose_list_axes(
     """
     columns, axes = filed.columns, filed.axes
     for code in range(len(starts) - 1):
-        for position in range(starts[code], starts[code + 1]):
+        stop = min(starts[code + 1], starts[code] + MOST_ASKED)
+        for position in range(starts[code], stop):
             owner = entries.owner[order[position]]
             first = columns.predicate_start[filed.alternatives[owner]]
             for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
@@ -236,7 +239,7 @@ def choose_list_axes(
                 else:
                     weight[axis_at(axes, attribute, VALUE)] += share
         weight[NO_AXIS] = 0.0
-        for position in range(starts[code], starts[code + 1]):
+        for position in range(starts[code], stop):
             owner = entries.owner[order[position]]
             first = columns.predicate_start[filed.alternatives[owner]]
             for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
@@ -248,7 +251,7 @@ def choose_list_axes(
                         chosen[2 * code] = axis
                     elif axis != chosen[2 * code] and weight[axis] > weight[chosen[2 * code + 1]]:
                         chosen[2 * code + 1] = axis
-        for position in range(starts[code], starts[code + 1]):
+        for position in range(starts[code], stop):
             owner = entries.owner[order[position]]
             first = columns.predicate_start[filed.alternatives[owner]]
             for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):

@@ -18,6 +18,7 @@ from stentor.index.packed.lists.layout import (
     LACKS_HIGH,
     LACKS_LOW,
     LONG,
+    MOST_MET,
     POINTER,
     STACK,
     Granules,
@@ -83,7 +84,9 @@ class Lists:
             high=np.full(axes, LACKS_HIGH, np.int64),
             key_start=np.zeros(GROUP + 1, np.int64),
             key=np.empty(2 * keys, np.int64),
+            term=np.empty(2 * keys, np.int64),
             stack=np.empty(STACK, np.int64),
+            met=np.empty(MOST_MET, np.int64),
         )
 
     def remove(self, alternatives: Int64) -> None:

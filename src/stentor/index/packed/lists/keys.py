@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from stentor._jit import inner_kernel, kernel, kernel_inline
+from stentor._intrinsics import prefetch
+from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import LAST, Int32, Int64, SubscriptionColumns, UInt8, UInt64
 from stentor.encoding.kinds import INTERVAL, INTERVALS, KEYWORDS, MEMBERSHIP
 from stentor.encoding.spread import first_slot
@@ -20,6 +21,10 @@ from stentor.index.verify.scratch import same_bytes
 
 _MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
 _HALF: Final = np.uint64(31)
+#: What stands in a free slot instead of a code + 1.
+FREE: Final = np.uint64(0)
+#: Tokens ahead whose slots are prefetched.
+AHEAD: Final = 8
 #: A predicate of more groups is not filed under its keys.
 MOST_GROUPS: Final = 16
 
@@ -35,16 +40,19 @@ class Tokens(NamedTuple):
     code: Int32  # (tokens,)
 
 
+# What a table knows of a code, in one cache line with its neighbours.
+TOKEN, USES, TEXT_FROM, TEXT_TO = range(4)
+KNOWN: Final = 4
+
+
 class CodeTable(NamedTuple):
     """Hashes → codes, while lists are built."""
 
     spread: UInt64
-    slot_hash: UInt64  # (slots,)
-    slot_code: Int32  # (slots,)
-    token: Int64  # (codes,) the first token of each; codes start at 1
-    uses: Int64  # (codes,)
+    slot: UInt64  # (2 × slots,) a hash and its code + 1, or 0
+    known: Int64  # (codes × KNOWN,) the first token, how often it is needed, its bytes
     is_shared: UInt8  # (codes,) 1 where different strings have the same hash
-    count: Int64  # (1,) codes in use
+    count: Int64  # (1,) codes in use; they start at 1
 
 
 @kernel_inline
@@ -59,7 +67,7 @@ def are_equalities(columns: SubscriptionColumns, predicate: int) -> bool:
     return True
 
 
-@inner_kernel
+@kernel_inline
 def token_count(columns: SubscriptionColumns, predicate: int) -> int:
     """How many tokens *predicate* has."""
     kind = columns.kind[predicate]
@@ -130,7 +138,7 @@ def token_number(columns: SubscriptionColumns, predicate: int, operand: int) -> 
     return float(columns.pair_low[operand])
 
 
-@inner_kernel
+@kernel_inline
 def token_hash(columns: SubscriptionColumns, predicate: int, operand: int) -> np.uint64:
     """The hash of a token: the term's own, the string's and the attribute's, or the number's."""
     kind, attribute = columns.kind[predicate], columns.attribute[predicate]
@@ -147,77 +155,96 @@ def is_text(columns: SubscriptionColumns, predicate: int) -> bool:
     return bool(columns.kind[predicate] == KEYWORDS or columns.kind[predicate] == MEMBERSHIP)
 
 
-@inner_kernel
-def same_token(columns: SubscriptionColumns, tokens: Tokens, one: int, other: int) -> bool:
-    """Whether two tokens stand for the same key."""
-    left, right = tokens.predicate[one], tokens.predicate[other]
-    if is_text(columns, left) != is_text(columns, right):
-        return False
-    first, second = tokens.operand[one], tokens.operand[other]
-    same_attribute = columns.attribute[left] == columns.attribute[right]
-    if not is_text(columns, left):
-        same = token_number(columns, left, first) == token_number(columns, right, second)
-        return bool(same_attribute and same)
+@kernel_inline
+def same_token(
+    columns: SubscriptionColumns, tokens: Tokens, table: CodeTable, code: int, token: int
+) -> bool:
+    """Whether *token* stands for the key *code*."""
+    first = table.known[KNOWN * code + TOKEN]
+    left, right = tokens.predicate[first], tokens.predicate[token]
+    if not is_text(columns, right):
+        if is_text(columns, left) or columns.attribute[left] != columns.attribute[right]:
+            return False
+        number = token_number(columns, left, tokens.operand[first])
+        return number == token_number(columns, right, tokens.operand[token])
     if columns.kind[left] != columns.kind[right]:
         return False
-    if columns.kind[left] == MEMBERSHIP and not same_attribute:
+    if columns.kind[left] == MEMBERSHIP and columns.attribute[left] != columns.attribute[right]:
         return False
+    start, stop = table.known[KNOWN * code + TEXT_FROM], table.known[KNOWN * code + TEXT_TO]
+    string = tokens.operand[token]
     return same_bytes(
-        columns.string_bytes[columns.string_start[first] : columns.string_start[first + 1]],
-        columns.string_bytes[columns.string_start[second] : columns.string_start[second + 1]],
+        columns.string_bytes[start:stop],
+        columns.string_bytes[columns.string_start[string] : columns.string_start[string + 1]],
     )
 
 
 @kernel
-def assign_codes(
-    columns: SubscriptionColumns, tokens: Tokens, start: int, table: CodeTable
-) -> int:
+def assign_codes(columns: SubscriptionColumns, tokens: Tokens, start: int, table: CodeTable) -> int:
     """Give the tokens from *start* on their codes; the first for which the table is too small.
 
     Different strings of the same hash share a code: whoever needs it is never proved by it.
     """
-    last = len(table.slot_hash) - 1
+    last = len(table.slot) // 2 - 1
     for token in range(start, len(tokens.hash)):
+        if token + 2 * AHEAD < len(tokens.hash):
+            prefetch_slots(tokens, table, token + AHEAD, token + 2 * AHEAD)
         hashed = tokens.hash[token]
         slot = first_slot(table.spread, hashed)
-        while table.slot_code[slot] != NO_CODE:
-            if table.slot_hash[slot] == hashed:
-                first = table.token[table.slot_code[slot]]
-                if same_token(columns, tokens, first, token):
+        while table.slot[2 * slot + 1] != FREE:
+            code = np.int64(table.slot[2 * slot + 1]) - 1
+            if table.slot[2 * slot] == hashed:
+                if same_token(columns, tokens, table, code, token):
                     break
+                first = table.known[KNOWN * code + TOKEN]
                 both = is_text(columns, tokens.predicate[first])
                 if both and is_text(columns, tokens.predicate[token]):
-                    table.is_shared[table.slot_code[slot]] = 1
+                    table.is_shared[code] = 1
                     break
             slot = (slot + 1) & last
-        code = np.int64(table.slot_code[slot])
+        code = np.int64(table.slot[2 * slot + 1]) - 1
         if code == NO_CODE:
             code = table.count[0]
-            if code >= len(table.token):
+            if code >= len(table.is_shared):
                 return token
             table.count[0] = code + 1
-            table.slot_hash[slot] = hashed
-            table.slot_code[slot] = code
-            table.token[code] = token
-        table.uses[code] += 1
+            table.slot[2 * slot] = hashed
+            table.slot[2 * slot + 1] = np.uint64(code + 1)
+            know_code(columns, tokens, table, code, token)
+        table.known[KNOWN * code + USES] += 1
         tokens.code[token] = code
     return len(tokens.hash)
 
 
-@kernel
-def copy_slots(
-    spread: UInt64,
-    old_hash: UInt64,
-    old_code: Int32,
-    slot_hash: UInt64,
-    slot_code: Int32,
+@kernel_inline
+def prefetch_slots(tokens: Tokens, table: CodeTable, soon: int, later: int) -> None:
+    """Prefetch the slot of a later token, and what is known of the code of a sooner one."""
+    prefetch(table.slot, 2 * first_slot(table.spread, tokens.hash[later]))
+    code = np.int64(table.slot[2 * first_slot(table.spread, tokens.hash[soon]) + 1]) - 1
+    if code != NO_CODE:
+        prefetch(table.known, KNOWN * code)
+
+
+@kernel_inline
+def know_code(
+    columns: SubscriptionColumns, tokens: Tokens, table: CodeTable, code: int, token: int
 ) -> None:
-    """Enter what the old slots hold into the new ones, which are free."""
-    last = len(slot_hash) - 1
-    for old in range(len(old_hash)):
-        if old_code[old] != NO_CODE:
-            slot = first_slot(spread, old_hash[old])
-            while slot_code[slot] != NO_CODE:
+    """Write down what the new *code* stands for."""
+    table.known[KNOWN * code + TOKEN] = token
+    if is_text(columns, tokens.predicate[token]):
+        string = tokens.operand[token]
+        table.known[KNOWN * code + TEXT_FROM] = columns.string_start[string]
+        table.known[KNOWN * code + TEXT_TO] = columns.string_start[string + 1]
+
+
+@kernel
+def copy_slots(spread: UInt64, old: UInt64, slots: UInt64) -> None:
+    """Enter what the *old* slots hold into *slots*, which are free."""
+    last = len(slots) // 2 - 1
+    for position in range(len(old) // 2):
+        if old[2 * position + 1] != FREE:
+            slot = first_slot(spread, old[2 * position])
+            while slots[2 * slot + 1] != FREE:
                 slot = (slot + 1) & last
-            slot_hash[slot] = old_hash[old]
-            slot_code[slot] = old_code[old]
+            slots[2 * slot] = old[2 * position]
+            slots[2 * slot + 1] = old[2 * position + 1]

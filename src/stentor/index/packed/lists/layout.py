@@ -55,8 +55,7 @@ class ListKeys(NamedTuple):
     """What lists go by: words and whole strings by hash, numbers by value, attributes by code."""
 
     spread: UInt64  # where the look-up of a hash starts
-    slot_hash: UInt64  # (slots,)
-    slot_code: Int32  # (slots,) or NO_CODE
+    slot: UInt64  # (2 × slots,) a hash and its code + 1, or 0
     lists: Int32  # (codes × FIELDS,)
     text: UInt8  # (bytes,) of words and strings
     attribute_code: Int32  # (attributes × CLASSES,) or NO_CODE
@@ -96,10 +95,16 @@ class ListScratch(NamedTuple):
     high: Int64  # (axes,)
     key_start: Int64  # (GROUP + 1,)
     key: Int64  # codes of some events
+    term: Int64  # beside each code the position of the term it is to be confirmed on
     stack: Int64  # granules of a tree
+    met: Int64  # (MOST_MET,) lanes whose records are still to be read
 
 
 #: Events whose keys are looked up, and whose lists are prefetched, before the first is matched.
 GROUP: Final = 8
+#: Lanes that are met are gathered and their records prefetched, so many at a time.
+MOST_MET: Final = 128
+# Instead of the position of a term: a string's value, −1 less its position; or nothing.
+CONFIRMED: Final = -(1 << 62)
 #: Granules of a tree that wait at most: 7 at each level, of which there are at most 11.
 STACK: Final = 96
