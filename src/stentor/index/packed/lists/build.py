@@ -191,13 +191,15 @@ def _entries_of(filed: Filed, codes: int) -> tuple[Entries, Int32, int]:
 
 
 def _ordered(filed: Filed, entries: Entries, codes: int) -> tuple[Int32, Int64]:
-    """The lists, and all entries in their order: by list, second-rarest key and curve."""
+    """The lists, and all entries in their order."""
     counts = np.bincount(entries.code, minlength=codes)
     starts = np.concatenate([[0], np.cumsum(counts)])
     by_list = np.argsort(entries.code, kind="stable")
-    axes = np.zeros(2 * codes, np.int32)
-    weight = np.zeros(len(filed.axes.is_exact))
-    choose_list_axes(filed, entries, read_only(starts), read_only(by_list), weight, axes)
+    axes = np.resize(np.array([1, 2], np.int32), 2 * codes)
+    if (width := len(filed.axes.is_exact)) != 3:  # else these two are all there are
+        axes[:] = 0
+        weight = np.zeros(width)
+        choose_list_axes(filed, entries, read_only(starts), read_only(by_list), weight, axes)
     key = np.empty(len(entries.owner), np.uint64)
     code_bits = max(1, int(codes).bit_length())
     order_keys(filed, entries, read_only(axes), code_bits, key)
