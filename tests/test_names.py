@@ -27,7 +27,7 @@ KEPT = {
     "engine/safe_region.py": {"place"},
     "index/ap_tree/settings.py": {"places"},
     "index/mo_tree/layout.py": {"room"},
-    "pipeline/stream/parts.py": {"place"},
+    "pipeline/stream/segments.py": {"place"},
 }
 WORD = re.compile(r"_|(?<=[a-z])(?=[A-Z])")
 

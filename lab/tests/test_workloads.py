@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from stentor.encoding.check import check
-from stentor.encoding.collected import SubscriptionHeads
 from stentor.encoding.columns import EventColumns, SubscriptionColumns
 from stentor.encoding.events import TimedEvent, encode_events
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.encoding.ragged import take
 from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
+from stentor.encoding.template import SubscriptionHeads
 from stentor.errors import SettingsError
 from stentor.language.check import check_and_learn
 from stentor.language.parser import parse

@@ -122,8 +122,8 @@ def _compiled(
     function: Callable[Parameters, Result], **options: bool
 ) -> Callable[Parameters, Result]:
     if _CONFIG.DISABLE_JIT:
-        # Compiled integers wrap around in silence; interpreted NumPy scalars would warn.
-        return np.errstate(over="ignore")(function)
+        # Compiled numbers overflow in silence; interpreted NumPy scalars would warn.
+        return np.errstate(all="ignore")(function)
     # The digest knows this package's sources only, under their own names, and those of `_BESIDE`.
     package = function.__module__.partition(".")[0]
     beside = _BESIDE.get(package)

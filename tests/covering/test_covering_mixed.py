@@ -301,7 +301,8 @@ def test_patterns_are_compared_over_columns_as_the_definition_compares_them():
 
 def test_the_definition_is_not_asked_about_each_pair_of_patterns(monkeypatch):
     asked = []
-    monkeypatch.setattr(TrieTable, "_asked", lambda self, *pair: asked.append(pair) or False)
+    by_definition = "_covers_by_definition"
+    monkeypatch.setattr(TrieTable, by_definition, lambda self, *pair: asked.append(pair) or False)
     draw, schema = random.Random(2), Schema.declare({"s": "string"})
     words = ["".join(draw.choices("abcd", k=5)) for _ in range(200)]
     forms = ("%{}%", "%{}", "{}%", "%{}_{}%", "%{}%{}%", "_{}%")

@@ -8,8 +8,7 @@ from random import Random
 import pytest
 
 from stentor.demo.afternoon import KINDS, Afternoon
-from stentor.demo.faults import FAULTS
-from stentor.demo.interests import TASTES
+from stentor.demo.street import FAULTS, TASTES
 from stentor.engine import Engine
 from stentor.errors import SettingsError, StentorError
 from stentor.language.parser import parse

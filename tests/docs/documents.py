@@ -21,6 +21,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *(ROOT / name for name in ("SECURITY.md", "CODE_OF_CONDUCT.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 KINDS = {"python", "py", "sh", "match", "error", "toml", "json", "jsonl", ""}

@@ -13,7 +13,7 @@ import pytest
 
 from stentor import Engine, Schema
 from stentor._jit import kernel
-from stentor.covering.trie.nodes import NO_CHILD, ROOT, grow_trie, new_trie, node_for
+from stentor.covering.trie.layout import NO_CHILD, ROOT, grow_trie, new_trie, node_for
 from stentor.encoding.columns import read_only_columns
 from stentor.encoding.events import TimedEvent, encode_events
 from stentor.encoding.hashing import attribute_seed, hash_slices

@@ -14,7 +14,7 @@ from stentor.encoding.hilbert import (
 from stentor.encoding.hilbert.blocks import by_blocks
 from stentor.encoding.hilbert.ranges import collect_ranges
 from stentor.encoding.hilbert.steps import by_steps
-from stentor.encoding.hilbert.tables import MOST_BLOCK_DIMENSIONS
+from stentor.encoding.hilbert.turns import MOST_BLOCK_DIMENSIONS
 from stentor.errors import SettingsError
 
 #: Figures 2 and 3: two dimensions of eight intervals.

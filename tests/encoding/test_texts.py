@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stentor.encoding.collected import SubscriptionHeads
 from stentor.encoding.columns import SubscriptionColumns
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.encoding.slots import Shaped, split_shape
 from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
+from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import LEAST_COMPILED, MOST_SHAPES, TextEncoder
 from stentor.errors import ExpressionError, RecordError, SettingsError, StentorError
 from stentor.language.check import check_and_learn

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stentor
+from stentor.engine import folder as folder_module
 from stentor.errors import FolderError, SettingsError, StentorError
 from stentor.index.catalog import names
 from stentor.index.storage import arrays
@@ -348,6 +349,37 @@ def test_processes_that_save_into_one_folder_are_refused_and_destroy_nothing(tmp
     assert all(saved == rounds for saved, _ in counts)
     assert len(stentor.Engine.open(folder, clock=None, verify=True)) in (3, 40)
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+@pytest.mark.parametrize("part", ["_meta", "open_subscriptions", "_open_events"])
+def test_what_is_saved_while_it_is_opened_is_opened_once_more(tmp_path, monkeypatch, part):
+    small_engine().save(tmp_path / "kept")
+    other = stentor.Engine(clock=None)
+    other.subscribe("later", "a > 1")
+    opens, saves = getattr(folder_module, part), []
+
+    def saved_first(*arguments, **named):
+        if not saves:
+            saves.append(other.save(tmp_path / "kept"))
+            raise FolderError("a file has gone")
+        return opens(*arguments, **named)
+
+    monkeypatch.setattr(folder_module, part, saved_first)
+    opened = stentor.Engine.open(tmp_path / "kept", clock=None)
+    assert opened.publish({"id": "e", "a": 2}) == ["later"]
+
+
+def test_a_file_that_goes_while_it_is_read_is_told_of(tmp_path, monkeypatch):
+    small_engine().save(tmp_path / "kept")
+    summed = arrays._sum_of_file
+
+    def gone(path):
+        path.unlink()
+        return summed(path)
+
+    monkeypatch.setattr(arrays, "_sum_of_file", gone)
+    with pytest.raises(FolderError, match="is damaged: a file cannot be read"):
+        stentor.Engine.open(tmp_path / "kept", clock=None, verify=True)
 
 
 def test_a_second_save_into_a_folder_is_refused_and_sweeps_nothing(tmp_path):

@@ -179,7 +179,7 @@ def test_many_threads_find_the_same_in_the_same_order():
 
 
 def test_a_batch_is_larger_than_a_tile(monkeypatch):
-    monkeypatch.setattr("stentor.index.tiles.TILE", 7)
+    monkeypatch.setattr("stentor.index.structure.TILE", 7)
     scan = Scan.build(pool())
     assert_finds_what_the_rows_give(scan, batch())
 

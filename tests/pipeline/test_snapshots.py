@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stentor.encoding.collected import SubscriptionHeads
+from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.engine.endings import Endings
 from stentor.engine.ids import StringArrays

@@ -11,9 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
-from stentor.encoding.collected import SubscriptionHeads
 from stentor.encoding.columns import EventColumns, Float64, SubscriptionColumns
 from stentor.encoding.events import TimedEvent, encode_events
+from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.model import Box, Schema
 from stentor.model.values.time import NEVER

@@ -19,7 +19,7 @@ from stentor_lab.bench.spark.events import COUNTED, Offers, Streamed, without_su
 from stentor_lab.bench.spark.feed import Spent
 from stentor_lab.bench.spark.messages import Messages
 from stentor_lab.bench.spark.scale import Bench, Sessions
-from stentor_lab.processes import Cpu, cpu_seconds, proportional_bytes, spark_workers
+from stentor_lab.processes import Cpu, cpu_seconds, proportional_bytes
 
 pytestmark = pytest.mark.xdist_group("spark-bench")
 
@@ -218,4 +218,11 @@ def test_memory_is_of_those_processes_that_still_run():
     assert own is None or own > 1 << 20
     assert (own is None) == (not psutil.LINUX)
     assert proportional_bytes([ended.pid]) is None
-    assert spark_workers() == []
+
+
+def test_a_process_without_spark_has_no_workers():
+    told = "from stentor_lab.processes import spark_workers; print(spark_workers())"
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, check=True
+    )  # a process of its own: this one may hold the session of other tests
+    assert done.stdout == "[]\n"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from stentor.cli import bench, check, cover, covers, explain, match, stream, warm
+from stentor.cli import bench, check, convert, cover, covers, explain, match, stream, warm
 from stentor.cli.inputs import Commands, run_to_exit
 from stentor.demo import command as demo
 
@@ -30,6 +30,7 @@ app.command("explain")(explain.command)
 app.command("covers")(covers.command)
 app.command("cover")(cover.command)
 app.command("check")(check.command)
+app.command("convert")(convert.command)
 app.command("bench")(bench.command)
 app.command("demo")(demo.command)
 app.command("warm")(warm.command)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from stentor.cli.inputs import read_schema
 from stentor.cli.screen import need_spark, spark_session, timed_line
 from stentor.errors import RecordError, SettingsError
-from stentor.index.addresses import local_folder
+from stentor.index.storage.folders import local_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

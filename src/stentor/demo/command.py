@@ -80,8 +80,7 @@ def command(
 def _stream(afternoon: Afternoon, folder: Path) -> Story:
     """Send the records through `stentor stream`'s own path."""
     from stentor.cli.screen import need_spark, spark_session, timed_line
-    from stentor.cli.stream import watch
-    from stentor.cli.stream_stop import StopRequest
+    from stentor.cli.stream import StopRequest, watch
     from stentor.demo.folder import prepare
     from stentor.demo.tables import story_of
     from stentor.pipeline.config.file import load, start_from

@@ -8,14 +8,15 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from stentor.encoding.collected import (
+from stentor.encoding.columns import Int64
+from stentor.encoding.slots import in_slot
+from stentor.encoding.template import (
     EncodedSubscriptions,
     SubscriptionCollector,
     SubscriptionHeads,
+    Template,
+    compile_template,
 )
-from stentor.encoding.columns import Int64
-from stentor.encoding.slots import in_slot
-from stentor.encoding.template import Template, compile_template
 from stentor.errors import ExpressionError, SettingsError, StentorError
 from stentor.language.check import check_and_learn
 from stentor.language.lexer import parameter_spans

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from stentor.encoding.collected import (
+from stentor.encoding.slots import in_slot, split_shape
+from stentor.encoding.template import (
     EncodedSubscriptions,
     SubscriptionCollector,
     SubscriptionHeads,
+    Template,
+    compile_template,
 )
-from stentor.encoding.slots import in_slot, split_shape
-from stentor.encoding.template import Template, compile_template
 from stentor.errors import StentorError
 from stentor.language.check import check_and_learn
 from stentor.language.limits import DEFAULT_LIMITS, Limits

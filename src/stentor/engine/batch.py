@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from stentor.encoding.collected import SubscriptionHeads
 from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns
 from stentor.encoding.event import EventBuffer
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
+from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.engine.apply import EncodedRecords
 from stentor.engine.plan import Operation, PlannedRecord

@@ -26,7 +26,7 @@ from stentor.model import (
     Value,
     Weighted,
 )
-from stentor.model.event import RECORD_FIELDS
+from stentor.model.record import RECORD_FIELDS
 from stentor.model.values.time import format_timestamp
 
 _MARKS = {True: "✓", False: "✗", None: "?"}

@@ -24,7 +24,6 @@ from stentor.engine.ids import HashOrder, IdTable, StringArrays, StringStore
 from stentor.engine.state import State
 from stentor.engine.texts import ExpressionTexts
 from stentor.errors import FolderError, SettingsError
-from stentor.index.addresses import local_folder
 from stentor.index.catalog import structure_class, structure_of
 from stentor.index.contract import NOTHING_LEARNED, Learned
 from stentor.index.layered import layered
@@ -38,7 +37,7 @@ from stentor.index.storage.arrays import (
     with_prefix,
     write_arrays,
 )
-from stentor.index.storage.folders import current
+from stentor.index.storage.folders import current, local_folder
 from stentor.index.structure import Structure
 from stentor.model import Schema
 from stentor.model.values.string import describe
@@ -178,14 +177,14 @@ def open_engine(
         raise SettingsError(f"an opened engine has the {fixed} that it was saved with")
     engine_class(**settings)  # what is wrong with these is not the folder's fault
     for _ in range(MOST_TRIES):
-        meta = _meta(path)
+        before = _save_of(path)
         try:
-            engine = _opened(engine_class, path, meta, verify, settings)
+            engine = _opened(engine_class, path, _meta(path), verify, settings)
         except FolderError:
-            if _meta(path)["save"] == meta["save"]:
+            if _save_of(path) == before:
                 raise
             continue
-        if _meta(path)["save"] == meta["save"]:
+        if _save_of(path) == before:
             return engine
     raise FolderError(f"{path} is saved again faster than it can be opened; try again later")
 
@@ -198,6 +197,14 @@ class _EngineMeta(msgspec.Struct):
     seq: Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
     time: Annotated[int, msgspec.Meta(ge=BEGINNING, lt=NEVER)]
     save: str
+
+
+def _save_of(path: Path) -> str | None:
+    """Which save wrote the folder; None where that cannot be read just now."""
+    try:
+        return str(_meta(path)["save"])
+    except FolderError:
+        return None
 
 
 def _meta(path: Path) -> Meta:
@@ -223,7 +230,10 @@ def _opened(
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FolderError(f"{path} is damaged: its manifest cannot be right ({error})") from None
     schema.is_shared = False
-    size = sum(file.lstat().st_size for file in current(path).rglob("*"))
+    try:
+        size = sum(file.lstat().st_size for file in current(path).rglob("*"))
+    except OSError as error:  # a save goes on, or the disk fails
+        raise FolderError(f"{path} cannot be read: {error}") from None
     trust = _trust(size, verify)
     with cold.kernels(structure.name.split()[0], is_small=size <= _SMALL):
         state = open_subscriptions(path, structure, trust, attributes=schema.code_count)

@@ -26,8 +26,8 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.kinds import is_negated, is_region
 from stentor.index.arena import GrowingArray
-from stentor.index.search import NO_VALUE, find_value
 from stentor.index.signature import alternative_signature, event_signature
+from stentor.index.sort import NO_VALUE, find_value
 from stentor.index.table import EventTable
 from stentor.index.verify.box import box_contains
 from stentor.index.verify.candidates import group_by_event

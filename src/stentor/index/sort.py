@@ -1,4 +1,4 @@
-"""Slices sorted in place by kernels, which cannot allocate."""
+"""Slices sorted in place by kernels, which cannot allocate; values of events found in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy.typing as npt
 
 from stentor._jit import inner_kernel, kernel_inline
-from stentor.encoding.columns import Int32, Int64
+from stentor.encoding.columns import EventColumns, Int32, Int64
 
 _FEW = 256
 _BITS = 8
@@ -68,3 +68,23 @@ def sort_many(ranks: Int32, count: int, other: Int32, tally: Int64) -> None:
     if passes % 2 == 1:
         for position in range(count):
             ranks[position] = other[position]
+
+
+#: The position of an attribute that the event lacks.
+NO_VALUE = -1
+
+
+@kernel_inline
+def find_value(events: EventColumns, event: int, attribute: int) -> int:
+    """The position of the event's value of *attribute*, or NO_VALUE. Cost: O(log values)."""
+    start, last = events.value_start[event], events.value_start[event + 1]
+    stop = last
+    while start < stop:
+        middle = (start + stop) >> 1
+        if events.attribute[middle] < attribute:
+            start = middle + 1
+        else:
+            stop = middle
+    if start < last and events.attribute[start] == attribute:
+        return int(start)
+    return NO_VALUE

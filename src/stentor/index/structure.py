@@ -1,14 +1,16 @@
-"""What every structure inherits: its tables, and hooks for what changes."""
+"""What every structure inherits: its tables, hooks for what changes, a few events at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from stentor._jit import is_plain
 from stentor.encoding.columns import (
     EventColumns,
     Float64,
@@ -23,12 +25,41 @@ from stentor.encoding.ragged import events_between, take
 from stentor.index.contract import NOTHING_LEARNED, Index, Learned
 from stentor.index.live import LiveSignatures
 from stentor.index.table import FROM_THE_START, EventTable, SubscriptionTable
-from stentor.index.tiles import map_tiles
 from stentor.index.verify import best_of, scores_of
 from stentor.index.verify.candidates import Tally
 from stentor.index.verify.scratch import EventScratch
 from stentor.index.verify.single import NO_SCORES, SingleMatch, kept_with
 from stentor.model import Scoring
+
+#: Events of a tile: those that one kernel call matches together.
+TILE = 512
+
+Pairs = TypeVar("Pairs", MatchPairs, ScoredPairs)
+
+
+def map_tiles(match: Callable[[EventColumns], Pairs], events: EventColumns, threads: int) -> Pairs:
+    """What *match* finds for *events*, a tile at a time; the same for any *threads*."""
+    count = event_count(events)
+    tile = max(1, min(TILE, -(-count // threads)))
+    if count <= tile:
+        return match(events)
+    tiles = [
+        events_between(events, start, min(start + tile, count)) for start in range(0, count, tile)
+    ]
+    if threads == 1 or is_plain():  # plain kernels of several threads would wait for one another
+        return concatenate_pairs([match(one) for one in tiles])
+    with ThreadPoolExecutor(threads) as pool:
+        return concatenate_pairs(list(pool.map(match, tiles)))
+
+
+def concatenate_pairs(parts: Sequence[Pairs]) -> Pairs:
+    """The pairs of all *parts*, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    counts = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.starts) for part in parts)])
+    rest = (np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True))
+    return type(parts[0])(np.cumsum(counts), *rest)
+
 
 Bool = npt.NDArray[np.bool_]
 

@@ -12,7 +12,6 @@ import numpy as np
 from stentor._intrinsics import prefetch
 from stentor._jit import kernel, kernel_inline
 from stentor.encoding.check import check
-from stentor.encoding.circles import write_circle
 from stentor.encoding.columns import (
     EventColumns,
     Float64,
@@ -25,6 +24,7 @@ from stentor.encoding.columns import (
     subscription_count,
 )
 from stentor.encoding.kinds import KIND_MASK, OWN_CIRCLE
+from stentor.encoding.predicates.circle import write_circle
 from stentor.encoding.ragged import take
 from stentor.errors import ReadOnlyError
 from stentor.index.arena import GrowingArray, GrowingColumns

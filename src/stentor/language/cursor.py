@@ -20,8 +20,8 @@ from stentor.language.literals import (
     unquote,
     unquote_name,
 )
-from stentor.model.event import RECORD_FIELDS
 from stentor.model.kind import Kind
+from stentor.model.record import RECORD_FIELDS
 from stentor.model.schema import Schema
 from stentor.model.values import Constant
 

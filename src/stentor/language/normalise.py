@@ -31,7 +31,7 @@ from stentor.language.simplify import Known, simplify
 from stentor.language.syntax_errors import field_asked_for
 from stentor.language.tree import check_weight, leaves_of, tree_depth
 from stentor.model import Expression, Like, Predicate, Weighted
-from stentor.model.event import RECORD_FIELDS
+from stentor.model.record import RECORD_FIELDS
 
 #: Comparing all pairs is quadratic; larger forms keep their absorbed alternatives.
 MOST_COMPARED = 100_000  # pairs of alternatives times their predicates

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from stentor.errors import ExpressionError, ExpressionSyntaxError, UnknownFunctionError
 from stentor.language.lexer import END, RESERVED
 from stentor.language.literals import is_string, quote, quote_name
-from stentor.model.event import field_not_attribute
+from stentor.model.record import field_not_attribute
 
 _ARITHMETIC = "there is no arithmetic here: compute the value first"
 _QUOTES = "use straight quotes: ' or \""

@@ -3,7 +3,6 @@
 Frozen dataclasses and the standard library only; everything else translates from or to these.
 """
 
-from stentor.model.event import Event
 from stentor.model.expression import (
     HERE,
     And,
@@ -22,11 +21,10 @@ from stentor.model.expression import (
     Within,
 )
 from stentor.model.kind import Kind
-from stentor.model.match import Changes, Match
+from stentor.model.record import Changes, Event, Match, Subscription
 from stentor.model.region import Box, Circle, Polygon, Region
 from stentor.model.schema import Schema
 from stentor.model.scoring import Scoring
-from stentor.model.subscription import Subscription
 from stentor.model.values import Constant, Point, Range, Value
 
 __all__ = [

@@ -1,12 +1,45 @@
-"""What flows through an engine, in order: events and changes of subscriptions."""
+"""Events, subscriptions, the records that bring and change them, and what is reported."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
-from stentor.model.event import Event
-from stentor.model.subscription import Subscription
-from stentor.model.values import Point
+from stentor.model.expression import Expression
+from stentor.model.values import Point, Value
+
+#: What a record says beside its attributes: in the flat form of an event no attribute can have
+#: such a name, so no subscription wants one.
+RECORD_FIELDS: Final = ("id", "until", "time", "weights", "seq", "op")
+
+
+def field_not_attribute(name: str) -> tuple[str, str]:
+    """What is wrong with a question about the attribute *name*, a field of records; and advice."""
+    return (
+        f"{name!r} is a field of every record, not an attribute that can be asked for",
+        f"let events carry it as an attribute of another name, such as 'event_{name}'",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Attributes by name, weights by attribute; it stays live only where it has an `until`."""
+
+    id: str
+    attributes: Mapping[str, Value]
+    weights: Mapping[str, float] = field(default_factory=dict)
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a subscriber wants: an expression, its location, until when (microseconds)."""
+
+    id: str
+    expression: Expression
+    at: Point | None = None
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +76,22 @@ class Move:
 
 
 Record = Publish | Subscribe | Unsubscribe | Move
+
+
+class Match(NamedTuple):
+    """One delivery: an event for a subscription, with its score."""
+
+    event: str
+    subscription: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How a subscription's answer among the live events changed: ids of events, sorted."""
+
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed)

@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from stentor.errors import RecordError, SettingsError, TypeConflictError
-from stentor.model.event import RECORD_FIELDS, field_not_attribute
 from stentor.model.kind import Kind
+from stentor.model.record import RECORD_FIELDS, field_not_attribute
 
 #: A learned schema takes in no more names: strangers must not fill the memory …
 MOST_ATTRIBUTES = 100_000

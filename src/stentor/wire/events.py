@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from stentor.errors import RecordError
 from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
-from stentor.model.event import RECORD_FIELDS
+from stentor.model.record import RECORD_FIELDS
 from stentor.model.schema import AttributeUse
 from stentor.model.values import check_value, kind_of, read_value
 from stentor.model.values.number import check_weight_count, read_weight, read_weights

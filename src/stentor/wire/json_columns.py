@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from stentor.encoding.columns import Int64
 from stentor.errors import RecordError
 from stentor.model import Kind, Schema
-from stentor.model.event import RECORD_FIELDS
+from stentor.model.record import RECORD_FIELDS
 from stentor.model.values.string import MOST_ID_BYTES, read_attribute_name
 from stentor.model.values.time import read_time, read_timestamp
 from stentor.wire.json_text import MOST_DEPTH

@@ -21,7 +21,7 @@ from stentor.covering.graph.edges import (
     add_edges,
     drop_node,
 )
-from stentor.covering.kd_tree.insert import has_capacity, insert_point
+from stentor.covering.kd_tree.insert import has_capacity, insert_point, remove_entry
 from stentor.covering.kd_tree.layout import BucketLimits, KdTrees
 from stentor.covering.kd_tree.match import (
     COMPARED,
@@ -30,7 +30,6 @@ from stentor.covering.kd_tree.match import (
     begin_search,
     next_hits,
 )
-from stentor.covering.kd_tree.remove import remove_entry
 from stentor.encoding.columns import Float64, Int64
 from stentor_lab.baselines.curve import Curve
 from stentor_lab.baselines.curve_changes import fits_one_more_block, insert_key, remove_key

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from stentor.covering.graph.g_k import CoveringGraph
-from stentor.encoding.collected import SubscriptionHeads
 from stentor.encoding.columns import SubscriptionColumns
 from stentor.encoding.ragged import concatenate
+from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.model import Schema
 from stentor.model.values.time import NEVER

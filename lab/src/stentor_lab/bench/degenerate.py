@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from stentor.encoding.collected import SubscriptionHeads
 from stentor.encoding.columns import EventColumns, Float64, SubscriptionColumns, event_count
 from stentor.encoding.events import TimedEvent, encode_events
 from stentor.encoding.ragged import events_between, take
+from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.index.catalog import structure_class
 from stentor.index.structure import Structure

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from stentor.encoding.collected import SubscriptionHeads
 from stentor.encoding.columns import NO_STRING, EventColumns, SubscriptionColumns
 from stentor.encoding.events import TimedEvent, encode_events
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
+from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.language.check import check_and_learn
 from stentor.language.evaluate import evaluate

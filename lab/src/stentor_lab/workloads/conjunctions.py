@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from stentor.encoding.circles import write_circles
 from stentor.encoding.columns import (
     LAST,
     Float64,
@@ -25,6 +24,7 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.events import AttributeColumn, EventTimes, StringColumn
 from stentor.encoding.hashing import attribute_seed, hash_slices
+from stentor.encoding.predicates.circle import write_circles
 from stentor.model import Box
 from stentor.model.values.time import BEGINNING, NEVER
 from stentor_lab.workloads.distributions import Booleans, rounded

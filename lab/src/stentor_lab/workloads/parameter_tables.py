@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from stentor.encoding.collected import SubscriptionHeads
 from stentor.encoding.columns import Int64, SubscriptionColumns, empty
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.encoding.ragged import concatenate, take
+from stentor.encoding.template import SubscriptionHeads
 from stentor.model import Schema
 from stentor.model.values.time import NEVER
 

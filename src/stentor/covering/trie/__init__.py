@@ -7,5 +7,5 @@ What an alternative wants is a set of tokens: "has the attribute price as a numb
 ipad", "brand is Huawei", "is at a location". It can cover only what offers all of them, so the
 coverers of a subscription are at those nodes of the trie whose path is a subset of what it offers.
 Inside a group points dominate (`kd_tree/`), and the candidates are compared exactly
-(`implies/rows.py`), in rare cases by the definition itself (`covers.py`).
+(`implies/decode.py`), in rare cases by the definition itself (`covers.py`).
 """

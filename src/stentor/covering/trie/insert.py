@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from stentor._jit import inner_kernel, kernel
-from stentor.covering.kd_tree.insert import SMALLEST_CAPACITY, insert_point, leaf_for, new_leaf
+from stentor.covering.kd_tree.insert import (
+    SMALLEST_CAPACITY,
+    insert_point,
+    leaf_for,
+    new_leaf,
+    remove_entry,
+)
 from stentor.covering.kd_tree.layout import COORDINATES, NO_NODE, NODES, SLOTS
-from stentor.covering.kd_tree.remove import remove_entry
 from stentor.covering.trie.layout import (
     NEED_COORDINATES,
     NEED_NODES,
     NEED_SLOTS,
     NEED_TRIE,
+    NO_CHILD,
+    NO_TREE,
+    ROOT,
     TrieArrays,
+    child_of,
+    count_entry,
+    node_for,
 )
-from stentor.covering.trie.nodes import NO_CHILD, NO_TREE, ROOT, child_of, count_entry, node_for
 from stentor.covering.trie.points import write_point
 from stentor.covering.trie.tokens import IMPOSSIBLE, wanted_tokens
 from stentor.encoding.columns import Int64

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from stentor._jit import inner_kernel, kernel_inline
 from stentor.covering.graph.edges import GONE, Edges, is_below
+from stentor.covering.implies.decode import row_covers
 from stentor.covering.implies.operands import COVERED, NOT_COVERED, UNDECIDED
-from stentor.covering.implies.rows import row_covers
 from stentor.covering.kd_tree.match import begin_search, next_hits
-from stentor.covering.trie.layout import QUESTION_ROW, QUESTIONS, TrieArrays
-from stentor.covering.trie.nodes import NO_CHILD, NO_TREE, ROOT, child_of
+from stentor.covering.trie.layout import (
+    NO_CHILD,
+    NO_TREE,
+    QUESTION_ROW,
+    QUESTIONS,
+    ROOT,
+    TrieArrays,
+    child_of,
+)
 from stentor.covering.trie.points import write_point
 from stentor.covering.trie.tokens import BRANCHING, IMPOSSIBLE, keep_common, offered_tokens
 from stentor.encoding.columns import Int64

@@ -14,6 +14,7 @@ from stentor.covering.implies.decode import (
     alternative_of,
     alternatives_of_row,
     find_odd,
+    row_covers,
 )
 from stentor.covering.implies.operands import (
     BOOLEAN,
@@ -25,7 +26,6 @@ from stentor.covering.implies.operands import (
     UNDECIDED,
     UNKNOWN,
 )
-from stentor.covering.implies.rows import row_covers
 from stentor.covering.kd_tree.layout import BucketLimits, grow, new_forest, with_entries
 from stentor.covering.kd_tree.match import new_search
 from stentor.covering.trie.insert import insert_rows
@@ -36,10 +36,11 @@ from stentor.covering.trie.layout import (
     NEED_TRIE,
     QUESTION_ROW,
     TrieArrays,
+    grow_trie,
+    new_trie,
     open_questions,
     trie_scratch,
 )
-from stentor.covering.trie.nodes import grow_trie, new_trie
 from stentor.covering.trie.tokens import IMPOSSIBLE, Extras, count_choices, extra_tokens
 from stentor.encoding.columns import Int64, SubscriptionColumns, subscription_count
 from stentor.encoding.kinds import KEYWORDS, KIND_MASK, MEMBERSHIP

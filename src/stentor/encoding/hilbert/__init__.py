@@ -26,8 +26,12 @@ from stentor.encoding.columns import UInt64, read_only
 from stentor.encoding.hilbert.blocks import by_blocks
 from stentor.encoding.hilbert.ranges import Ranges, collect_ranges, whole_numbers
 from stentor.encoding.hilbert.steps import by_steps
-from stentor.encoding.hilbert.tables import MOST_BLOCK_DIMENSIONS
-from stentor.encoding.hilbert.turns import MOST_BITS, cells_numbered, number_cells
+from stentor.encoding.hilbert.turns import (
+    MOST_BITS,
+    MOST_BLOCK_DIMENSIONS,
+    cells_numbered,
+    number_cells,
+)
 from stentor.errors import SettingsError
 
 __all__ = [

@@ -18,8 +18,7 @@ from stentor._intrinsics import trailing_zeros
 from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import Int64, UInt64
 from stentor.encoding.hilbert.ranges import NO_CAPACITY, Walk, add_range
-from stentor.encoding.hilbert.tables import WORD_BITS, CurveBlocks, blocks
-from stentor.encoding.hilbert.turns import ALL, ONE, ZERO, ones
+from stentor.encoding.hilbert.turns import ALL, ONE, WORD_BITS, ZERO, CurveBlocks, blocks, ones
 
 #: Words that are kept of a block: what is left to walk, and its corner.
 FRAME: Final = 4 + WORD_BITS

@@ -7,9 +7,15 @@ import numpy as np
 from stentor.encoding.columns import INNER, LAST
 from stentor.encoding.hashing import attribute_seed, hash_bytes
 from stentor.encoding.kinds import KEYWORDS
-from stentor.encoding.predicates.filled import FilledPredicate, TemplateRows, negate, unbounded
+from stentor.encoding.predicates.filled import (
+    NOT_ONE_TERM,
+    FilledPredicate,
+    TemplateRows,
+    negate,
+    term_codes,
+    unbounded,
+)
 from stentor.encoding.predicates.growing import Appended, AppendedColumns
-from stentor.encoding.strings import NOT_ONE_TERM, term_codes
 from stentor.language.normal_predicates import Keywords
 from stentor.model import Has
 

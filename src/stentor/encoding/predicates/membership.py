@@ -16,9 +16,9 @@ from stentor.encoding.predicates.filled import (
     TemplateRows,
     bounded,
     negate,
+    string_codes,
 )
 from stentor.encoding.predicates.growing import Appended, AppendedColumns
-from stentor.encoding.strings import string_codes
 from stentor.language.normal_predicates import Membership
 from stentor.model import Constant, In, Kind
 

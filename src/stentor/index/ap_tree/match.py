@@ -53,8 +53,8 @@ from stentor.index.ap_tree.layout import (
 )
 from stentor.index.ap_tree.nodes import new_node
 from stentor.index.live import SIGN_ALL_ATTRIBUTES
-from stentor.index.search import NO_VALUE, find_value
 from stentor.index.signature import event_signature
+from stentor.index.sort import NO_VALUE, find_value
 from stentor.index.table import RowSpans
 from stentor.index.verify.scratch import EventScratch
 from stentor.index.verify.single import NOTHING_PROVED, SingleMatch, verify_one

@@ -53,7 +53,7 @@ from stentor.index.ap_tree.match import _NO_BITS, make_node
 from stentor.index.ap_tree.remove import drop_slot, slot_in
 from stentor.index.ap_tree.state import ApTreeState
 from stentor.index.table import EventTable
-from stentor.index.verify.regions import in_region
+from stentor.index.verify.predicates import in_region
 
 
 @kernel

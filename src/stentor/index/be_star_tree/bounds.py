@@ -46,6 +46,10 @@ from stentor.index.be_star_tree.layout import (
     SUMMARY,
     BEStarTreeArrays,
     SplitScratch,
+    capacity_of_class,
+    copy_words,
+    free_run,
+    take_run,
 )
 from stentor.index.be_star_tree.promises import write_promises
 from stentor.index.be_star_tree.records import (
@@ -58,7 +62,6 @@ from stentor.index.be_star_tree.records import (
     widen_summary,
     words_of,
 )
-from stentor.index.be_star_tree.runs import capacity_of_class, copy_words, free_run, take_run
 
 
 @inner_kernel

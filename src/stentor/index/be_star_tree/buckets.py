@@ -42,6 +42,10 @@ from stentor.index.be_star_tree.layout import (
     BEStarTreeArrays,
     Readable,
     SplitScratch,
+    capacity_of_class,
+    copy_words,
+    free_run,
+    take_run,
 )
 from stentor.index.be_star_tree.promises import free_promises, write_promises
 from stentor.index.be_star_tree.records import (
@@ -53,7 +57,6 @@ from stentor.index.be_star_tree.records import (
     widen_summary,
     words_of,
 )
-from stentor.index.be_star_tree.runs import capacity_of_class, copy_words, free_run, take_run
 
 # Where a record of a bucket goes: to a child, to its p-directory, or into its leaf.
 PASS_DOWN, TO_PARTITION, IN_LEAF = 0, 1, 2

@@ -22,6 +22,7 @@ from stentor.index.be_star_tree.layout import (
     BEKernelSettings,
     BEStarTreeArrays,
     SplitScratch,
+    has_capacity,
 )
 from stentor.index.be_star_tree.match import BEMatchScratch, Values, clear, load_values
 from stentor.index.be_star_tree.ranking import dimension_rank
@@ -36,7 +37,6 @@ from stentor.index.be_star_tree.records import (
     stage_record,
     weight_at,
 )
-from stentor.index.be_star_tree.runs import has_capacity
 
 
 @kernel

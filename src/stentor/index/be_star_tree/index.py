@@ -43,9 +43,8 @@ from stentor.index.be_star_tree.top import Scored, VerifierInputs, Weights, find
 from stentor.index.contract import NOTHING_LEARNED, Learned
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.storage.arrays import read_arrays, write_arrays
-from stentor.index.structure import Structure
+from stentor.index.structure import Structure, concatenate_pairs, map_tiles
 from stentor.index.table import FROM_THE_START
-from stentor.index.tiles import concatenate_pairs, map_tiles
 from stentor.index.verify import Candidates, best_of, verify
 from stentor.index.verify.scratch import EventScratch, scratch_for
 from stentor.index.verify.single import SingleMatch, kept_with

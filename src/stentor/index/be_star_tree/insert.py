@@ -41,6 +41,8 @@ from stentor.index.be_star_tree.layout import (
     BEKernelSettings,
     BEStarTreeArrays,
     SplitScratch,
+    has_capacity,
+    take_run,
 )
 from stentor.index.be_star_tree.promises import append_promise
 from stentor.index.be_star_tree.ranking import best_partition
@@ -53,7 +55,6 @@ from stentor.index.be_star_tree.records import (
     stage_record,
     sum_weights,
 )
-from stentor.index.be_star_tree.runs import has_capacity, take_run
 from stentor.index.be_star_tree.splitting import push_if_full, split_or_partition
 
 

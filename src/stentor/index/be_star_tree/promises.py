@@ -33,6 +33,8 @@ from stentor.index.be_star_tree.layout import (
     BEStarTreeArrays,
     Readable,
     SplitScratch,
+    free_run,
+    take_run,
 )
 from stentor.index.be_star_tree.records import (
     at_least,
@@ -42,7 +44,6 @@ from stentor.index.be_star_tree.records import (
     sum_weights,
     words_of,
 )
-from stentor.index.be_star_tree.runs import free_run, take_run
 
 SIGNATURE_BITS = 31
 

@@ -53,9 +53,10 @@ from stentor.index.be_star_tree.layout import (
     UNBALANCED,
     BEStarTreeArrays,
     SplitScratch,
+    free_run,
+    has_capacity,
 )
 from stentor.index.be_star_tree.promises import free_promises
-from stentor.index.be_star_tree.runs import free_run, has_capacity
 
 #: A bucket has at most this share of the buckets beneath the one above, or it may get too deep.
 _SHARE = math.log(1.5)

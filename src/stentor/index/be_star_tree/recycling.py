@@ -40,6 +40,7 @@ from stentor.index.be_star_tree.layout import (
     BEKernelSettings,
     BEStarTreeArrays,
     SplitScratch,
+    capacity_of_class,
 )
 from stentor.index.be_star_tree.match import (
     BEMatchScratch,
@@ -60,7 +61,6 @@ from stentor.index.be_star_tree.records import (
     low_at,
     words_of,
 )
-from stentor.index.be_star_tree.runs import capacity_of_class
 
 #: A record is reinserted only for a dimension that wastes less than this share.
 _MUCH_BETTER = 0.5

@@ -39,9 +39,10 @@ from stentor.index.be_star_tree.layout import (
     BEKernelSettings,
     BEStarTreeArrays,
     SplitScratch,
+    copy_words,
+    has_capacity,
 )
 from stentor.index.be_star_tree.records import alternative_of, sum_weights, words_of
-from stentor.index.be_star_tree.runs import copy_words, has_capacity
 
 #: A leaf of more than so many times the capacity is large: removed records are swept together.
 LARGE = 2

@@ -44,11 +44,11 @@ from stentor.index.be_star_tree.layout import (
     BEKernelSettings,
     BEStarTreeArrays,
     SplitScratch,
+    free_run,
 )
 from stentor.index.be_star_tree.promises import write_promises
 from stentor.index.be_star_tree.ranking import best_dimension
 from stentor.index.be_star_tree.records import box_on, high_at, low_at, words_of
-from stentor.index.be_star_tree.runs import free_run
 
 Cut = tuple[float, float]
 #: Nothing goes left, nothing goes right.

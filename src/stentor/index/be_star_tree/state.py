@@ -39,6 +39,7 @@ from stentor.index.be_star_tree.layout import (
     NONE,
     PENDING,
     RECORDS,
+    SPARE_WORDS,
     STAGED_CAPACITY,
     STATES,
     SUMMARY,
@@ -54,7 +55,6 @@ from stentor.index.be_star_tree.match import BEMatchScratch, match_scratch, valu
 from stentor.index.be_star_tree.ranking import BINS
 from stentor.index.be_star_tree.recycling import find_recycled, measure_extensions, measure_losses
 from stentor.index.be_star_tree.remove import remove_records
-from stentor.index.be_star_tree.runs import SPARE_WORDS
 from stentor.index.storage.arrays import Arrays
 
 #: Positions in the arena are int32 where they share a word with another number.

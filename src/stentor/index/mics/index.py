@@ -45,8 +45,7 @@ from stentor.index.mics.layout import RangeQuery, SortedRanges
 from stentor.index.mics.projection import EVENT_RANGES, Projection
 from stentor.index.mics.settings import PAPER, MicsSettings
 from stentor.index.storage.arrays import bundle_of, read_arrays, with_prefix, write_arrays
-from stentor.index.structure import Structure
-from stentor.index.tiles import concatenate_pairs
+from stentor.index.structure import Structure, concatenate_pairs
 from stentor.index.verify import Candidates, verify
 
 #: Candidates beyond which a tile is halved, so that memory stays bounded.

@@ -30,8 +30,7 @@ from stentor.index.mo_tree.live import match_live
 from stentor.index.mo_tree.match import match_event, match_events
 from stentor.index.mo_tree.settings import PAPER, MoTreeSettings
 from stentor.index.storage.arrays import bundle_of, read_arrays, with_prefix, write_arrays
-from stentor.index.structure import Structure
-from stentor.index.tiles import concatenate_pairs
+from stentor.index.structure import Structure, concatenate_pairs
 from stentor.index.verify import Candidates, verify
 from stentor.index.verify.scratch import EventScratch, ScratchSize, scratch_size
 from stentor.index.verify.single import SingleMatch

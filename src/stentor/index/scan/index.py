@@ -28,8 +28,7 @@ from stentor.index.scan.filters import choose_filters
 from stentor.index.scan.layout import BLOCK, BUCKETS, WORDS, EventLines
 from stentor.index.scan.match import lines_of_events, match_event, scan_blocks
 from stentor.index.storage.arrays import read_arrays, write_arrays
-from stentor.index.structure import Structure
-from stentor.index.tiles import concatenate_pairs
+from stentor.index.structure import Structure, concatenate_pairs
 from stentor.index.verify import Candidates, verify
 from stentor.index.verify.scratch import EventScratch
 from stentor.index.verify.single import SingleMatch

@@ -29,8 +29,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 Meta = dict[str, Any]
 #: How to bring what a folder of an older version holds (kind, arrays, meta) to the next version.
 _UPGRADES: dict[int, Callable[[str, Arrays, Meta], tuple[Arrays, Meta]]] = {}
-#: What JSON that somebody else wrote may raise.
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+#: What reading JSON that somebody else wrote may raise.
+_UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 #: What NumPy raises for bytes that are no array: it reads a header as Python.
 _NO_ARRAY = (
@@ -108,7 +108,12 @@ def read_arrays(
     if manifest.kind not in kinds:
         found = f"{folder} holds {manifest.kind!r}"
         raise FolderError(f"{found}, expected {kinds[0]!r}; check the path")
-    arrays = {name: _open_array(folder, entry, verify) for name, entry in manifest.arrays.items()}
+    try:
+        arrays = {name: _open_array(folder, each, verify) for name, each in manifest.arrays.items()}
+    except FolderError:
+        raise
+    except OSError as error:  # a file has gone meanwhile, or the disk fails
+        raise _damaged(folder, f"a file cannot be read ({error})") from None
     meta = manifest.meta
     for version in range(manifest.version, VERSION):
         arrays, meta = _UPGRADES[version](manifest.kind, arrays, meta)
@@ -217,7 +222,7 @@ def _header(folder: Path) -> _Header | None:
     """The header of *folder*'s manifest; None where it is missing or not Stentor's."""
     try:
         header = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Header)
-    except (OSError, *_UNREADABLE):
+    except _UNREADABLE:
         return None
     return header if header.format == FORMAT else None
 

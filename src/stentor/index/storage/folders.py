@@ -3,6 +3,10 @@
 A new folder is written beside the old one under a name of its own, synced, and replaces it by
 renames; what a killed process left is removed by the next writer. One writer at a time: a lock that
 the system releases when its holder ends, however it ends.
+
+Which addresses name a folder of this machine: engine and pipeline write to no other.
+
+What Spark itself reads may lie anywhere that the session can reach.
 """
 
 from __future__ import annotations
@@ -15,9 +19,50 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from stentor._files import explain_os_errors, partial_path, sync
-from stentor.errors import FolderError
+from stentor.errors import FolderError, SettingsError
+
+# One letter before the colon is a drive of Windows.
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def has_scheme(address: str | os.PathLike[str]) -> bool:
+    """Whether *address* names another file system, or this one by a scheme.
+
+    >>> has_scheme("s3a://bucket/out"), has_scheme("file:/out"), has_scheme("./a:b")
+    (True, True, False)
+    """
+    return _SCHEME.match(os.fspath(address)) is not None
+
+
+def scheme_mistake(address: str | os.PathLike[str]) -> str:
+    """What is wrong with an *address* that has a scheme, where a folder is needed."""
+    scheme, _, rest = os.fspath(address).partition(":")
+    if scheme.lower() == "file":
+        advice = f"write the path alone, {'/' + rest.lstrip('/')}"
+    else:
+        advice = (
+            "choose a folder of a disk that all who use it see, mounted where need be; where a "
+            "folder is called so, write ./ before its name"
+        )
+    return f"{os.fspath(address)} is an address of the scheme {scheme!r}, not a folder; {advice}"
+
+
+def local_folder(given: str | os.PathLike[str], what: str) -> Path:
+    """The folder *given*, which is *what*; a SettingsError where it is an address elsewhere.
+
+    >>> local_folder("s3a://bucket/out", "path")
+    Traceback (most recent call last):
+    stentor.errors.SettingsError: path: s3a://bucket/out is an address of the scheme 's3a', not a \
+folder; choose a folder of a disk that all who use it see, mounted where need be; where a folder \
+is called so, write ./ before its name
+    """
+    if has_scheme(given):
+        raise SettingsError(f"{what}: {scheme_mistake(given)}")
+    return Path(given)
+
 
 if sys.platform == "win32":
     import msvcrt

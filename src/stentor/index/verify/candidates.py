@@ -1,4 +1,4 @@
-"""The last step of every structure: candidates in any order → matches, each row once."""
+"""The last step of every structure: candidates in any order → matches, each row once; scores."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import (
     EventColumns,
+    Float64,
     Int64,
     MatchPairs,
+    ScoredPairs,
     SubscriptionColumns,
     UInt8,
     all_read_only,
@@ -19,8 +21,9 @@ from stentor.encoding.columns import (
 )
 from stentor.index.sort import sort_slice
 from stentor.index.table import RowSpans
-from stentor.index.verify.predicates import alternative_holds, is_valid_at
+from stentor.index.verify.predicates import alternative_holds, is_valid_at, subscription_score
 from stentor.index.verify.scratch import EventScratch, load_event, scratch_for
+from stentor.model import Scoring
 
 
 class Candidates(NamedTuple):
@@ -159,3 +162,50 @@ def row_of(alternative_start: Int64, alternative: int) -> int:
         else:
             stop = middle
     return start
+
+
+def scores_of(
+    columns: SubscriptionColumns,
+    events: EventColumns,
+    pairs: MatchPairs,
+    scoring: Scoring = Scoring.SUM,
+) -> Float64:
+    """The score of each of *pairs*, which must match (−∞ where one does not)."""
+    scores = np.empty(len(pairs.rows))
+    score_pairs(columns, events, all_read_only(pairs), scratch_for(events), int(scoring), scores)
+    return scores
+
+
+def best_of(pairs: ScoredPairs, k: int) -> ScoredPairs:
+    """Of each event's pairs those that score at least as much as its k-th best; k ≥ 1.
+
+    Cost: a sort of all pairs.
+    """
+    starts, rows, scores = pairs
+    if not len(rows):
+        return pairs
+    counts = np.diff(starts)
+    event = np.repeat(np.arange(len(counts)), counts)
+    ranked = scores[np.lexsort((-scores, event))]
+    last = np.minimum(starts[:-1] + k, starts[1:]) - 1  # of an empty event: never looked up
+    keep = scores >= np.repeat(ranked[last], counts)
+    kept = np.concatenate([[0], np.cumsum(keep)])
+    return ScoredPairs(kept[starts], rows[keep], scores[keep])
+
+
+@kernel
+def score_pairs(
+    columns: SubscriptionColumns,
+    events: EventColumns,
+    pairs: MatchPairs,
+    scratch: EventScratch,
+    scoring: int,
+    scores: Float64,
+) -> None:
+    """Fill *scores*: for each of *pairs* the best alternative that holds."""
+    for event in range(len(pairs.starts) - 1):
+        start, stop = pairs.starts[event], pairs.starts[event + 1]
+        if start < stop:
+            load_event(events, event, scratch)
+        for position in range(start, stop):
+            scores[position] = subscription_score(columns, pairs.rows[position], scratch, scoring)

@@ -10,26 +10,44 @@ import math
 from stentor._jit import kernel_inline
 from stentor.encoding.columns import EventColumns, SubscriptionColumns
 from stentor.encoding.kinds import (
+    BOX,
     INTERVAL,
     INTERVALS,
     KEYWORDS,
     KIND_MASK,
     MEMBERSHIP,
     PATTERN,
+    POLYGON,
     STRING_INTERVAL,
+    is_circle,
     is_negated,
     is_region,
 )
 from stentor.index.table import RowSpans
-from stentor.index.verify.circle import is_around_nobody
+from stentor.index.verify.box import in_own_box
+from stentor.index.verify.circle import in_own_circle, is_around_nobody
 from stentor.index.verify.comparison import in_intervals, in_string_span
 from stentor.index.verify.keywords import has_some_group
 from stentor.index.verify.membership import is_one_of
 from stentor.index.verify.null_test import holds_of_any_value, holds_without_value, is_null_test
 from stentor.index.verify.pattern import is_like
-from stentor.index.verify.regions import in_region
+from stentor.index.verify.polygon import in_polygon
 from stentor.index.verify.scratch import EventScratch, has_value, weight_of
 from stentor.model.scoring import combined
+
+
+@kernel_inline
+def in_region(columns: SubscriptionColumns, predicate: int, x: float, y: float) -> bool:
+    """Whether (x, y) is in the predicate's region; its surrounding box is tried first."""
+    kind = columns.kind[predicate] & KIND_MASK
+    if not in_own_box(columns, predicate, x, y):
+        return False
+    if kind == BOX:
+        return True
+    if kind == POLYGON:
+        return in_polygon(columns, predicate, x, y)
+    return is_circle(kind) and in_own_circle(columns, predicate, x, y)
+
 
 combine = kernel_inline(combined)
 

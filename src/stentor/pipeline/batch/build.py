@@ -20,16 +20,16 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from stentor._files import explain_os_errors
-from stentor.encoding.collected import SubscriptionHeads
 from stentor.encoding.columns import Int64, SubscriptionColumns, empty, read_only_columns
 from stentor.encoding.ragged import concatenate, take
+from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.engine.ids import StringArrays
 from stentor.errors import SettingsError
-from stentor.index.addresses import local_folder
 from stentor.index.catalog import index_class, structure_of
 from stentor.index.storage.array_file import read_array_file, write_array_file
 from stentor.index.storage.arrays import bundle_of, with_prefix
+from stentor.index.storage.folders import local_folder
 from stentor.model import Schema
 from stentor.model.values.time import NEVER
 from stentor.pipeline.batch.rejected import RejectedPolicy, RejectSummary, id_in

@@ -19,9 +19,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from stentor.errors import SettingsError
-from stentor.index.addresses import local_folder
 from stentor.index.catalog import AUTO, index_class
 from stentor.index.storage.arrays import new_folder
+from stentor.index.storage.folders import local_folder
 from stentor.model import Kind, Schema
 from stentor.pipeline.batch.build import (
     BUILT,

@@ -72,7 +72,7 @@ class WaitingPart(msgspec.Struct, frozen=True):
 
     @property
     def files(self) -> tuple[str, str]:
-        """The names of its files, as `stream/parts.py` has them."""
+        """The names of its files, as `stream/segments.py` has them."""
         return f"{self.name}.{'events' if self.is_events else 'changes'}", f"{self.name}.rows"
 
 

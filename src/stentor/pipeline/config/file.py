@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from stentor.errors import SettingsError
-from stentor.index.addresses import has_scheme
 from stentor.index.catalog import index_class
+from stentor.index.storage.folders import has_scheme
 from stentor.model import Kind, Schema
 from stentor.pipeline.config.reader import (
     Count,

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_
 import msgspec
 from msgspec import Meta
 
-from stentor.index.addresses import has_scheme, scheme_mistake
+from stentor.index.storage.folders import has_scheme, scheme_mistake
 from stentor.pipeline.secrets import beside
 
 _UNITS: Final = {

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from stentor._files import explain_os_errors, replace
 from stentor.errors import FolderError, SettingsError
-from stentor.index.addresses import local_folder
+from stentor.index.storage.folders import local_folder
 from stentor.pipeline.commit.manifests import Commits, Manifest
 from stentor.pipeline.secrets import resolved
 from stentor.pipeline.spark.jars import fetched_jars

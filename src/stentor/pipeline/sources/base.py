@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from stentor.errors import SettingsError
-from stentor.index.addresses import has_scheme
+from stentor.index.storage.folders import has_scheme
 from stentor.pipeline.sources import FIELDS, Columns, SourceSettings
 from stentor.pipeline.sources.text_records import TextFormat
 from stentor.wire.events import RESERVED

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from stentor.errors import SettingsError
-from stentor.index.addresses import has_scheme
+from stentor.index.storage.folders import has_scheme
 from stentor.pipeline.sources import SourceSettings
 from stentor.pipeline.sources.base import FileSource
 

@@ -43,7 +43,6 @@ from stentor.pipeline.stream.order import (
     refusal_text,
     refused_rows,
 )
-from stentor.pipeline.stream.parts import open_events, open_rows
 from stentor.pipeline.stream.read_records import PartitionReader, in_parts
 from stentor.pipeline.stream.rejected import BLOCK_ROWS, RejectedWriter
 from stentor.pipeline.stream.runner import report_batch
@@ -51,7 +50,9 @@ from stentor.pipeline.stream.segments import (
     LiveQueries,
     keep_open,
     live_index,
+    open_events,
     open_live_queries,
+    open_rows,
     write_live,
 )
 from stentor.pipeline.stream.settings import FrameSettings

@@ -19,7 +19,6 @@ from stentor._files import explain_os_errors
 from stentor.model.values.time import LATEST
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import Lane, LiveSegment, Segment, TableFile, WaitingPart
-from stentor.pipeline.stream.alignment import aligned, seen_at, set_apart, taken_up
 from stentor.pipeline.stream.deliveries import RankReport, RankStep
 from stentor.pipeline.stream.match_events import (
     EventChunk,
@@ -32,8 +31,12 @@ from stentor.pipeline.stream.order import (
     REPEAT,
     Order,
     OrderPosition,
+    aligned,
     order_records,
     read_recent,
+    seen_at,
+    set_apart,
+    taken_up,
     write_order,
     write_recent,
 )

@@ -45,9 +45,15 @@ from stentor.pipeline.stream.order import (
     refusal_text,
     refused_rows,
 )
-from stentor.pipeline.stream.parts import ChangePart, open_changes, open_rows
 from stentor.pipeline.stream.rejected import RejectedWriter
-from stentor.pipeline.stream.segments import LiveQueries, SegmentVersions, write_segment
+from stentor.pipeline.stream.segments import (
+    ChangePart,
+    LiveQueries,
+    SegmentVersions,
+    open_changes,
+    open_rows,
+    write_segment,
+)
 from stentor.pipeline.stream.shards import ShardState, replica
 from stentor.pipeline.tables.files import moments, write_files
 

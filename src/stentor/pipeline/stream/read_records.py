@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stentor.encoding.collected import SubscriptionHeads
 from stentor.encoding.columns import EventColumns, Int64
+from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.engine.ids import StringArrays
 from stentor.engine.plan import Operation
@@ -29,9 +29,9 @@ from stentor.model import Schema
 from stentor.model.values.time import BEGINNING, NEVER
 from stentor.pipeline.commit.manifests import TableFile
 from stentor.pipeline.sources.text_records import TextReader, as_stored
-from stentor.pipeline.stream.parts import ChangePart, EventPart, write_changes, write_events
 from stentor.pipeline.stream.rejected import RejectedWriter, readable
 from stentor.pipeline.stream.runner import report_batch
+from stentor.pipeline.stream.segments import ChangePart, EventPart, write_changes, write_events
 from stentor.pipeline.stream.settings import FrameSettings, lane_name
 from stentor.wire.cells.layout import one_array
 from stentor.wire.cells.string import not_utf8, string_array

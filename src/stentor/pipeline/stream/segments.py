@@ -6,6 +6,14 @@ worker applies it to its index after the base. That of a batch in progress also 
 are to be matched with the live events.
 
 A segment of live events holds those that a batch brought, memory-mapped by whoever matches them.
+
+What the reading step leaves for the later steps of a micro-batch: encoded records in files.
+
+    NAME.events    the events' columns, their positions in the user's order, the hashes of their ids
+    NAME.changes   operations, ids, texts, positions, ends; the columns of new subscriptions
+    NAME.rows      the records as they came, in Arrow's file format: ids, attributes, where from
+
+Workers write and memory-map them; they go when the batch is committed.
 """
 
 from __future__ import annotations
@@ -13,7 +21,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +29,10 @@ import pyarrow as pa
 from stentor._files import explain_os_errors, sync
 from stentor.encoding.columns import (
     EventColumns,
+    Float64,
     Int64,
     SubscriptionColumns,
+    UInt8,
     UInt64,
     empty,
     read_only_columns,
@@ -37,6 +47,87 @@ from stentor.index.table import FROM_THE_START
 from stentor.model.values.time import NEVER
 from stentor.pipeline.commit.manifests import LiveSegment, Segment
 from stentor.wire.cells.layout import Booleans
+
+EVENTS, CHANGES, ROWS = "events", "changes", "rows"
+
+
+class EventPart(NamedTuple):
+    """Events of one file, in the order in which they arrived."""
+
+    columns: EventColumns  # time is what the record said
+    order: Int64
+    id_hash: UInt64
+
+
+class ChangePart(NamedTuple):
+    """Changes of subscriptions of one file, in the order in which they arrived."""
+
+    operation: UInt8  # engine.plan.Operation
+    ids: StringArrays
+    texts: StringArrays  # empty but for new subscriptions
+    order: Int64
+    time: Int64
+    until: Int64
+    position: Float64  # (changes, 2) NaN where there is none
+    place: Int64  # of a new subscription among the columns, −1 otherwise
+    columns: SubscriptionColumns
+
+
+def write_events(folder: Path, name: str, part: EventPart, rows: Any) -> None:
+    """Write events and the table of *rows* that they were."""
+    arrays = {
+        **with_prefix("columns", part.columns),
+        "order": part.order,
+        "id_hash": part.id_hash,
+    }
+    _write(folder, name, EVENTS, arrays, rows)
+
+
+def open_events(folder: Path, name: str) -> EventPart:
+    """The events that were written under *name*."""
+    arrays, _ = read_array_file(folder / f"{name}.{EVENTS}", kind=EVENTS)
+    columns = read_only_columns(bundle_of(EventColumns, "columns", arrays))
+    return EventPart(columns, arrays["order"], arrays["id_hash"])
+
+
+def write_changes(folder: Path, name: str, part: ChangePart, rows: Any) -> None:
+    """Write changes and the table of *rows* that they were."""
+    arrays = {
+        **with_prefix("ids", part.ids),
+        **with_prefix("texts", part.texts),
+        **with_prefix("columns", part.columns),
+        **{field: getattr(part, field) for field in _PLAIN},
+    }
+    _write(folder, name, CHANGES, arrays, rows)
+
+
+def open_changes(folder: Path, name: str) -> ChangePart:
+    """The changes that were written under *name*."""
+    arrays, _ = read_array_file(folder / f"{name}.{CHANGES}", kind=CHANGES)
+    return ChangePart(
+        ids=bundle_of(StringArrays, "ids", arrays),
+        texts=bundle_of(StringArrays, "texts", arrays),
+        columns=read_only_columns(bundle_of(SubscriptionColumns, "columns", arrays)),
+        **{field: arrays[field] for field in _PLAIN},
+    )
+
+
+def open_rows(folder: Path, name: str) -> Any:
+    """The records as they came: an Arrow table over the mapped file."""
+    with pa.memory_map(str(folder / f"{name}.{ROWS}")) as file:
+        return pa.ipc.open_file(file).read_all()
+
+
+_PLAIN = ("operation", "order", "time", "until", "position", "place")
+
+
+def _write(folder: Path, name: str, kind: str, arrays: dict[str, Any], rows: Any) -> None:
+    path = str(folder / f"{name}.{ROWS}")
+    with explain_os_errors(folder):
+        write_array_file(folder / f"{name}.{kind}", arrays, kind=kind, durable=False)
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_table(rows)
+
 
 SEGMENTS = "segments"
 _VERSION_ARRAYS = ("since", "upto", "ended_upto")

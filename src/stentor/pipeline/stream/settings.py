@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from stentor.errors import SettingsError
-from stentor.index.addresses import local_folder
 from stentor.index.catalog import AUTO, index_class, structure_of
+from stentor.index.storage.folders import local_folder
 from stentor.model import Schema
 from stentor.pipeline.commit.manifests import Manifest
 from stentor.pipeline.sources.text_records import TextFormat

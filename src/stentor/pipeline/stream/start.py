@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from stentor._files import explain_os_errors
 from stentor.errors import FolderError, SettingsError
-from stentor.index.addresses import local_folder
+from stentor.index.storage.folders import local_folder
 from stentor.model import Schema
 from stentor.pipeline.commit.housekeeping import Housekeeping
 from stentor.pipeline.commit.manifests import Commits

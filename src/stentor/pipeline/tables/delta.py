@@ -23,7 +23,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from stentor.errors import FolderError, SettingsError
-from stentor.index.addresses import local_folder
+from stentor.index.storage.folders import local_folder
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import Manifest, TableFile
 from stentor.pipeline.tables.delta_log import DeltaLog, open_table

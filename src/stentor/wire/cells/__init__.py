@@ -6,7 +6,7 @@ dict says.
 
     number.py   integers, floats, booleans, decimals      string.py   strings
     time.py     timestamps, dates, their texts            point.py    pairs, structs, GeoJSON
-    range.py    structs of low and high                   weights.py  maps and structs of weights
+    weights.py  maps and structs of weights               here       ranges: structs of low and high
 """
 
 from __future__ import annotations
@@ -22,14 +22,32 @@ from stentor.model.values import kind_of, read_value
 from stentor.model.values.point import COORDINATE_NAMES
 from stentor.model.values.range import ENDS
 from stentor.model.values.string import check_string_bytes, utf8_length
-from stentor.wire.cells.layout import Cells, missing, plain_array, unread, validity
+from stentor.wire.cells.layout import (
+    Booleans,
+    Cells,
+    either,
+    missing,
+    plain_array,
+    unread,
+    validity,
+)
 from stentor.wire.cells.number import boolean_cells, decimal_cells, float_cells, integer_cells
 from stentor.wire.cells.point import geojson_cells, is_pair, list_cells, point_cells
-from stentor.wire.cells.range import range_cells
 from stentor.wire.cells.raw import raw_cells
 from stentor.wire.cells.string import is_string, string_cells
 from stentor.wire.cells.time import timestamp_cells, timestamp_text_cells
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
+
+
+def range_cells(low: Cells, high: Cells, valid: Booleans) -> Cells:
+    """The ranges between the cells of both ends."""
+    kinds = {low.kind, high.kind} - {None}
+    if not (kinds <= {Kind.NUMBER} or kinds <= {Kind.TIMESTAMP}):
+        return unread(valid)
+    with np.errstate(invalid="ignore"):
+        in_order = low.valid & high.valid & (low.low <= high.low)
+    doubt = either(valid & ~in_order, low.doubtful, high.doubtful)
+    return Cells(low.kind or high.kind, valid, low.low, high.low, doubtful=doubt)
 
 
 def read_cells(
