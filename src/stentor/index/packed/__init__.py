@@ -1,0 +1,1 @@
+"""Packed: Stentor's own index."""
