@@ -44,6 +44,8 @@ class _Use(NamedTuple):
     @property
     def left(self) -> float:
         """About the share of those that ask for it which a value leaves."""
+        if not len(self.low):
+            return 1.0
         edges = np.searchsorted(self.cut, np.stack((self.low, self.high)), side="right")
         return float(np.mean(edges[1] - edges[0] + 1)) / (len(self.cut) + 1)
 

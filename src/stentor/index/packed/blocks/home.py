@@ -54,7 +54,7 @@ class Blocks:
     name = "blocks"
 
     def __init__(
-        self, dimensions: BlockDimensions, arrays: BlockArrays, member: Int64, slot_of: Int32
+        self, dimensions: BlockDimensions, arrays: BlockArrays, member: Int32, slot_of: Int32
     ) -> None:
         self.dimensions = dimensions
         self._arrays = arrays
@@ -71,7 +71,7 @@ class Blocks:
         """Blocks of *alternatives*, which ascend. Cost: one to two microseconds each."""
         dimensions = choose_dimensions(columns, alternatives)
         arrays, slot_of = build_blocks(columns, alternatives, dimensions)
-        return cls(dimensions, arrays, np.ascontiguousarray(alternatives, np.int64), slot_of)
+        return cls(dimensions, arrays, alternatives.astype(np.int32), slot_of)
 
     @property
     def count(self) -> int:
@@ -227,7 +227,7 @@ class Blocks:
         slots, here = self._slots(alternatives)
         assert np.array_equal(here, alternatives), "each alternative has a slot"
         check_blocks(self.dimensions, self.blocks, columns, alternatives, slots)
-        if self._arrays.line.flags.writeable:
+        if self._arrays.line.flags.writeable:  # in an opened home the table hides what is removed
             assert self._count == len(alternatives)
 
 

@@ -150,10 +150,10 @@ def live_slots(line: UInt64, lines: int, slots: Int64, is_live: UInt8) -> None:
 
 
 @kernel
-def find_slots(member: Int64, slot_of: Int32, alternatives: Int64, slots: Int64) -> int:
+def find_slots(member: Int32, slot_of: Int32, alternatives: Int64, slots: Int64) -> int:
     """The slots of *alternatives*, −1 where one is not in *member*; how many there are."""
     known = 0
-    is_dense = len(member) > 0 and member[len(member) - 1] - member[0] + 1 == len(member)
+    is_dense = len(member) > 0 and np.int64(member[len(member) - 1]) - member[0] + 1 == len(member)
     for position in range(len(alternatives)):
         alternative = alternatives[position]
         start, stop = 0, len(member)
