@@ -19,7 +19,8 @@ from stentor.index.packed.blocks import Blocks
 from stentor.index.packed.homes import found_for
 from stentor.index.table import SubscriptionTable
 from stentor.index.verify import Candidates, verify
-from stentor.model import Event, Subscription, Truth
+from stentor.language.parser import parse
+from stentor.model import Constant, Event, Kind, Point, Subscription, Truth
 from stentor.model.values.time import NEVER
 from tests.support import grid, strategies
 from tests.support.slow_index import SlowIndex, encoded, rows_by_event
@@ -195,8 +196,8 @@ WORLDS = {
 @pytest.mark.parametrize("ranges", [False, True])
 def test_many_blocks_find_what_the_verifier_finds(name, ranges):
     random = np.random.default_rng(list(WORLDS).index(name))
-    columns = drawn_columns(random, 6000, **WORLDS[name])
-    events = drawn_events(random, 150, domain=WORLDS[name]["domain"], ranges=ranges)
+    columns = drawn_columns(random, 2500, **WORLDS[name])
+    events = drawn_events(random, 80, domain=WORLDS[name]["domain"], ranges=ranges)
     blocks = Blocks.build(columns, alternatives_of(columns))
     blocks.check(columns, alternatives_of(columns))
     expected = every_row(columns, events)
@@ -239,3 +240,40 @@ def test_no_alternatives_match_nothing():
     assert pairs_of(blocks, events)[0].tolist() == pairs_of(blocks, events, one=True)[0].tolist() == []
     blocks.remove(np.arange(3))
     blocks.check(columns, alternatives_of(columns))
+
+
+def test_who_moves_is_found_where_they_are_or_handed_back():
+    random = np.random.default_rng(6)
+    around = ["ST_DWithin(loc, here(), 1500)", "ST_DWithin(loc, here(), 300) AND price > 1"]
+    count, spread = 4000, 0.2
+    given_at = random.uniform(0, spread, (count, 2))
+    some = [
+        Subscription(str(row), parse(around[row % 2], schema=SCHEMA), at=Point(*given_at[row].tolist()))
+        for row in range(2)
+    ]
+    table = SubscriptionTable()
+    table.append(take(encoded(some, SCHEMA), np.arange(count) % 2))
+    table.move(np.arange(count), given_at)
+    blocks = Blocks.build(table.columns, alternatives_of(table.columns))
+    near, far = np.arange(0, 1000), np.arange(1000, 1040)
+    given_at[near] += random.normal(0, 0.0005, (len(near), 2))
+    given_at[far] = random.uniform(-80, 80, (len(far), 2))
+    table.move(np.arange(count), given_at)
+    back = np.concatenate((blocks.move(table.columns, near), blocks.move(table.columns, far)))
+    assert np.isin(far, back).all(), "in place they would stretch their blocks"
+    assert len(back) < 300
+    kept = np.setdiff1d(np.arange(count), back)
+    blocks.check(table.columns, kept)
+    assert blocks.count == len(kept)
+    assert not len(blocks.move(table.columns, back)), "they are gone"
+    points = random.uniform(0, spread, (60, 2)).tolist()
+    events = [TimedEvent(Event("e", {"loc": Point(*at), "price": _number(2)})) for at in points]
+    columns = encode_events(events, SCHEMA)
+    is_kept = np.isin(np.arange(count), kept)
+    expected = [[row for row in rows if is_kept[row]] for rows in every_row(table.columns, columns)]
+    assert any(expected)
+    assert matched(blocks, table.columns, columns) == expected
+
+
+def _number(value):
+    return Constant(Kind.NUMBER, float(value))

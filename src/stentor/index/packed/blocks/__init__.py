@@ -12,5 +12,6 @@ of them the match is proved (covered); on a border the verifier has the last wor
 """
 
 from stentor.index.packed.blocks.home import Blocks
+from stentor.index.packed.blocks.live import LiveBlocks
 
-__all__ = ["Blocks"]
+__all__ = ["Blocks", "LiveBlocks"]

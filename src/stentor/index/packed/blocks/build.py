@@ -10,10 +10,8 @@ import numpy.typing as npt
 from stentor._intrinsics import prefetch
 from stentor._jit import inner_kernel, kernel, kernel_inline
 from stentor._vectors import cuts_up_to, slots_meeting
-from stentor.encoding.columns import Int32, Int64, SubscriptionColumns, UInt8, UInt64, read_only
-from stentor.index.packed.blocks.encode import write_records
+from stentor.encoding.columns import Int32, Int64, UInt8, UInt64, read_only
 from stentor.index.packed.blocks.layout import (
-    ABSENT,
     BLOCK,
     BOX_FLOAT,
     FANOUT,
@@ -39,6 +37,8 @@ _RECORD_WORDS = RECORD // 8
 _FLOATS = RECORD // 4
 #: Corners of a block that its cuts of x and y are chosen from, at most.
 CORNERS = 128
+#: A head that spans more codes in every dimension is not looked at.
+MOST_SPANNED = 240
 _ALL = ~np.uint64(0)
 
 
@@ -53,32 +53,19 @@ def aligned(count: int, dtype: npt.DTypeLike, fill: int | float | None = None) -
     return array
 
 
-def build_blocks(
-    columns: SubscriptionColumns, alternatives: Int64, dimensions: BlockDimensions
-) -> tuple[BlockArrays, Int32]:
-    """Blocks of *alternatives*, and the slot of each.
+def build_blocks(given: UInt8, signed: int, dimensions: BlockDimensions) -> tuple[BlockArrays, Int32]:
+    """Blocks of the *given* records, of which so many are *signed*, and the slot of each.
 
-    Cost: about a microsecond each; twice that where codes take part in the order.
+    Cost: about a microsecond each; more where codes take part in the order.
     """
-    count = len(alternatives)
+    count = len(given) // RECORD
     blocks = -(-count // BLOCK)
-    given = aligned(count * RECORD, np.uint8)
-    number = write_records(
-        columns,
-        read_only(alternatives),
-        dimensions,
-        read_only(np.arange(count)),
-        given,
-        given.view(np.int32),
-        given.view(np.float32),
-    )
     index = np.arange(count, dtype=np.int32)
-    has_places = bool(dimensions.line_start[0] > 1)
     order_records(
         read_only(given),
         read_only(given.view(np.float32)),
         len(dimensions.attribute),
-        has_places,
+        bool(dimensions.line_start[0] > 1),
         index,
         order_scratch(count),
     )
@@ -117,16 +104,15 @@ def build_blocks(
         record_int=record.view(np.int32),
         record_float=record.view(np.float32),
         left=left,
-        signed=np.array([number]),
+        signed=np.array([signed]),
     )
     return arrays, slot_of
 
 
 def _is_selective(heads: UInt8) -> UInt8:
-    """Whether each of *heads* excludes an event."""
-    low, high = np.hsplit(heads.reshape(-1, HEAD), 2)
-    excludes = (low != NOT_ASKED_LOW) | (high != NOT_ASKED_HIGH)
-    selective: UInt8 = excludes.any(axis=1).astype(np.uint8)
+    """Whether each of *heads* excludes so much that it is worth a look."""
+    low, high = np.hsplit(heads.reshape(-1, HEAD).astype(np.int16), 2)
+    selective: UInt8 = (high - low < MOST_SPANNED).any(axis=1).astype(np.uint8)
     return selective
 
 
@@ -142,8 +128,9 @@ def _tree(box: Float32, head: UInt8) -> tuple[Int64, Float32, UInt8]:
         codes[:, HEAD_HIGH:] = 0
         codes[: len(head)] = head
         by_node, codes_by_node = padded.reshape(nodes, FANOUT, 4), codes.reshape(nodes, FANOUT, HEAD)
-        boxes.append(np.ascontiguousarray(by_node.transpose(0, 2, 1)).reshape(-1))
         low, high = by_node[..., :2].min(axis=1), by_node[..., 2:].max(axis=1)
+        padded[len(box) :] = np.nan  # nothing meets a child that is not there
+        boxes.append(np.ascontiguousarray(by_node.transpose(0, 2, 1)).reshape(-1))
         box = np.hstack((low, high))
         low_code = codes_by_node[..., :HEAD_HIGH].min(axis=1)
         head = np.hstack((low_code, codes_by_node[..., HEAD_HIGH:].max(axis=1)))
@@ -239,16 +226,14 @@ def fill_block(
         live = live_word(count, word)
         line[word] = live
         for dimension in range(len(dimensions.attribute)):
-            position = dimension * BLOCK + 64 * word
-            number = dimensions.line_start[dimension]
-            line[number * WORDS + word] = live & slots_meeting(low, high, position, ABSENT, ABSENT)
-            shift = dimensions.shift[0]
-            for cell in range(256 >> shift):
-                held = slots_meeting(low, high, position, cell << shift, ((cell + 1) << shift) - 1)
-                line[(number + 1 + cell) * WORDS + word] = live & held
+            position, number = dimension * BLOCK + 64 * word, dimensions.line_start[dimension]
+            for one in range(len(dimensions.first_code)):
+                first, last = dimensions.first_code[one], dimensions.last_code[one]
+                held = slots_meeting(low, high, position, first, last)
+                line[(number + one) * WORDS + word] = live & held
     if dimensions.line_start[0] > 1:
         for axis in range(2):
-            fill_place_lines(axis, count, single, place_cut, line, low, high)
+            fill_place_lines(dimensions, axis, count, single, place_cut, line, low, high)
 
 
 @kernel_inline
@@ -263,6 +248,7 @@ def live_word(count: int, word: int) -> np.uint64:
 
 @kernel_inline
 def fill_place_lines(
+    dimensions: BlockDimensions,
     axis: int,
     count: int,
     single: Float32,
@@ -292,6 +278,8 @@ def fill_place_lines(
         high[at * BLOCK + slot] = cuts_up_to(cuts, 0, east[slot])
     for word in range(WORDS):
         live = live_word(count, word)
-        for cell in range(PLACE_CELLS):
-            held = slots_meeting(low, high, at * BLOCK + 64 * word, cell, cell)
-            line[(1 + axis * PLACE_CELLS + cell) * WORDS + word] = live & held
+        each = len(dimensions.first_place)
+        for one in range(each):
+            first, last = dimensions.first_place[one], dimensions.last_place[one]
+            held = slots_meeting(low, high, at * BLOCK + 64 * word, first, last)
+            line[(1 + axis * each + one) * WORDS + word] = live & held

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stentor.encoding.columns import Int64, SubscriptionColumns, read_only
-from stentor.index.packed.blocks.encode import write_records
+from stentor.encoding.columns import Int64, UInt8
 from stentor.index.packed.blocks.layout import (
-    ABSENT,
     BLOCK,
     BOX_FLOAT,
     FANOUT,
@@ -26,16 +24,10 @@ from stentor.index.packed.blocks.layout import (
 def check_blocks(
     dimensions: BlockDimensions,
     blocks: BlockArrays,
-    columns: SubscriptionColumns,
-    alternatives: Int64,
+    records: UInt8,
     slots: Int64,
 ) -> None:
-    """Assert that *alternatives* are in *slots*, and that nothing excludes what they may want."""
-    fresh = np.empty(len(slots) * RECORD, np.uint8)
-    views = fresh.view(np.int32), fresh.view(np.float32)
-    positions = read_only(np.arange(len(slots)))
-    write_records(columns, read_only(alternatives), dimensions, positions, fresh, *views)
-    records = fresh.reshape(-1, RECORD)
+    """Assert that the true *records* are in *slots*, and that nothing excludes what they want."""
     assert np.array_equal(blocks.record.reshape(-1, RECORD)[slots], records), "records are true"
     assert len(np.unique(slots)) == len(slots)
     lines = int(dimensions.line_start[-1])
@@ -43,13 +35,10 @@ def check_blocks(
     bits = each.transpose(0, 2, 1).reshape(-1, lines)
     held = bits[slots]
     assert held[:, LIVE].all()
-    cells = 256 >> int(dimensions.shift[0])
-    for dimension, first in enumerate(dimensions.line_start[:-1].tolist()):
+    for dimension, start in enumerate(dimensions.line_start[:-1].tolist()):
         low, high = records[:, dimension, None], records[:, HIGH + dimension, None]
-        start = np.arange(cells) * (256 // cells)
-        assert np.array_equal(held[:, first] != 0, ((low <= ABSENT) & (high >= ABSENT))[:, 0])
-        meets = (low <= start + 256 // cells - 1) & (high >= start)
-        assert np.array_equal(held[:, first + 1 : first + 1 + cells] != 0, meets)
+        meets = (low <= dimensions.last_code) & (high >= dimensions.first_code)
+        assert np.array_equal(held[:, start : start + meets.shape[1]] != 0, meets)
     _check_places(dimensions, blocks, records.view(np.float32)[:, BOX_FLOAT:], slots, held)
     _check_heads(dimensions, blocks, records, slots)
 
@@ -63,10 +52,11 @@ def _check_places(dimensions, blocks, box, slots, held) -> None:  # type: ignore
             own = cuts[:, axis * PLACE_CELLS : (axis + 1) * PLACE_CELLS]
             first = (own <= west[:, axis, None]).sum(axis=1)
             last = (own <= east[:, axis, None]).sum(axis=1)
-            cell = np.arange(PLACE_CELLS)
-            meets = (first[:, None] <= cell) & (cell <= last[:, None])
-            start = 1 + axis * PLACE_CELLS
-            assert np.array_equal(held[:, start : start + PLACE_CELLS] != 0, meets)
+            meets = (first[:, None] <= dimensions.last_place) & (
+                dimensions.first_place <= last[:, None]
+            )
+            start = 1 + axis * meets.shape[1]
+            assert np.array_equal(held[:, start : start + meets.shape[1]] != 0, meets)
     child = slots // BLOCK
     sides = blocks.box.reshape(-1, 4, FANOUT)
     for level in range(len(blocks.level_start) - 3, -1, -1):

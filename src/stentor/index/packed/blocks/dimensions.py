@@ -6,11 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stentor.encoding.columns import Float64, Int64, SubscriptionColumns, all_read_only
+from stentor.encoding.columns import (
+    EventColumns,
+    Float64,
+    Int64,
+    SubscriptionColumns,
+    all_read_only,
+)
 from stentor.encoding.kinds import MEMBERSHIP, NEGATED, REGIONS, are_among
 from stentor.encoding.ragged import children
 from stentor.index.packed.blocks.layout import (
-    AFTER_PLACES,
+    ABSENT,
     BY_HASH,
     BY_VALUE,
     CUTS,
@@ -19,6 +25,8 @@ from stentor.index.packed.blocks.layout import (
     MOST_CUTS,
     MOST_DIMENSIONS,
     NO_DIMENSION,
+    OPEN_LOW,
+    PLACE_CELLS,
     BlockDimensions,
 )
 
@@ -55,10 +63,7 @@ def choose_dimensions(columns: SubscriptionColumns, alternatives: Int64) -> Bloc
 
     Cost: a sort of the sample's bounds.
     """
-    sample = alternatives
-    if len(alternatives) > SAMPLE:
-        random = np.random.default_rng(len(alternatives))
-        sample = np.sort(random.choice(alternatives, SAMPLE, replace=False))
+    sample = _sample(alternatives)
     predicates, _ = children(columns.predicate_start, sample)
     of_regions = are_among(columns.kind[predicates], REGIONS)
     attributes, times = np.unique(columns.attribute[predicates[of_regions]], return_counts=True)
@@ -68,7 +73,44 @@ def choose_dimensions(columns: SubscriptionColumns, alternatives: Int64) -> Bloc
     bounds = sum(len(use.low) for use in uses) / max(1, len(sample))
     is_few = location != NO_DIMENSION and bounds >= MANY_BOUNDS
     shift = FEW_CELLS_SHIFT if is_few else MANY_CELLS_SHIFT
-    return _dimensions(uses, location, shift)
+    return _dimensions(uses, location, shift, live=False)
+
+
+def choose_live_dimensions(events: EventColumns, rows: Int64) -> BlockDimensions:
+    """The dimensions for live events, judged by a random sample of *rows*.
+
+    An attribute whose values have two different ends in most events is taken for a location; if
+    it is none, a range is found by them all the same.
+    """
+    sample = _sample(rows)
+    values, _ = children(events.value_start, sample)
+    attribute = events.attribute[values]
+    order = np.argsort(attribute, kind="stable")
+    values, attribute = values[order], attribute[order]
+    starts = np.unique(attribute, return_index=True)[1]
+    parts = np.split(values, starts[1:]) if len(values) else []
+    parts.sort(key=len, reverse=True)
+    location, uses = NO_DIMENSION, []
+    for part in parts:
+        low, high = events.low[part], events.high[part]
+        number = int(events.attribute[part[0]])
+        if location == NO_DIMENSION and 2 * np.count_nonzero(low != high) > len(part):
+            location = number
+        elif len(uses) < MOST_DIMENSIONS:
+            axis, string = BY_VALUE, events.string[part]
+            if 2 * np.count_nonzero(string >= 0) > len(part):
+                axis = BY_HASH
+                low = high = hash_values(events.string_hash[string[string >= 0]])
+            uses.append(_Use(number, axis, low, high, _cuts(low, high)))
+    return _dimensions(uses, location, FEW_CELLS_SHIFT, live=True)
+
+
+def _sample(positions: Int64) -> Int64:
+    """At most SAMPLE of *positions*, at random: a fixed step may meet the same kind each time."""
+    if len(positions) <= SAMPLE:
+        return positions
+    random = np.random.default_rng(len(positions))
+    return np.sort(random.choice(positions, SAMPLE, replace=False))
 
 
 def _uses(columns: SubscriptionColumns, predicates: Int64, location: int) -> list[_Use]:
@@ -125,7 +167,7 @@ def _cuts(low: Float64, high: Float64) -> Float64:
     return points
 
 
-def _dimensions(uses: list[_Use], location: int, shift: int) -> BlockDimensions:
+def _dimensions(uses: list[_Use], location: int, shift: int, *, live: bool) -> BlockDimensions:
     count = len(uses)
     known = max([location, *(use.attribute for use in uses)], default=-1)
     dimension_of = np.full(known + 1, NO_DIMENSION, np.int32)
@@ -138,7 +180,9 @@ def _dimensions(uses: list[_Use], location: int, shift: int) -> BlockDimensions:
         is_point[dimension, FIRST_CELL + 1 + np.flatnonzero(alone)] = 1
     if location != NO_DIMENSION:
         dimension_of[location] = LOCATION
-    first = 1 if location == NO_DIMENSION else AFTER_PLACES
+    codes, places = _lines(256, shift, live), _lines(PLACE_CELLS, 0, live)
+    codes = np.hstack((np.array([[ABSENT], [ABSENT]]), codes))
+    first = 1 if location == NO_DIMENSION else 1 + 2 * places.shape[1]
     return all_read_only(
         BlockDimensions(
             attribute=np.array([use.attribute for use in uses], np.int32),
@@ -147,7 +191,26 @@ def _dimensions(uses: list[_Use], location: int, shift: int) -> BlockDimensions:
             cut=cut.reshape(-1),
             coarse=np.ascontiguousarray(cut[:, 15::16]).reshape(-1),
             is_point=is_point.reshape(-1),
-            line_start=first + np.arange(count + 1) * (1 + (256 >> shift)),
+            line_start=first + np.arange(count + 1) * codes.shape[1],
             shift=np.array([shift]),
+            first_code=np.ascontiguousarray(codes[0]),
+            last_code=np.ascontiguousarray(codes[1]),
+            first_place=np.ascontiguousarray(places[0]),
+            last_place=np.ascontiguousarray(places[1]),
         )
     )
+
+
+def _lines(codes: int, shift: int, live: bool) -> Int64:
+    """What the lines of cells of 2^shift *codes* are about: (first, last).
+
+    Of alternatives, which ask for a range, each cell. Of live events, which have a value, all
+    codes up to the end of each cell, and then all from its start on: a range selects two lines.
+    """
+    start = np.arange(0, codes, 1 << shift)
+    last = start + (1 << shift) - 1
+    if not live:
+        return np.stack((start, last))
+    least = OPEN_LOW if shift else 0  # who has no value is in neither
+    up_to = np.stack((np.full(len(start), least), last))
+    return np.hstack((up_to, np.stack((np.maximum(start, least), np.full(len(start), codes - 1)))))

@@ -52,7 +52,8 @@ BOX_FLOAT: Final = 12
 #: A flag: some predicate is not decided by the record. The other bits are a signature.
 UNDECIDED: Final = 1
 
-# Fields of an event of 192 bytes; its lowest codes come first.
+# Fields of an event, or of an alternative that looks for live ones, of 192 bytes; its lowest codes
+# come first. Of an alternative POINT is x2, y2, −x1, −y1.
 EVENT: Final = 192
 VALUE_HIGH: Final = 32
 ABOVE: Final = 64  # a low code must be less for its bound to hold surely
@@ -70,16 +71,17 @@ HEAD_HIGH: Final = 32
 # What a record says of an event.
 MAY_MATCH, SURELY = 1, 2
 
-# Lines of a block: who is there; sixteen cells of x and of y; then of each dimension one for
-# events without a value, and one for each cell.
+# Lines of a block: who is there; those of cells of x and of y, if there are locations; then those
+# of each dimension. Which cells a line is about is in `BlockDimensions`.
 LIVE: Final = 0
 PLACE_CELLS: Final = 16
 #: Cuts of a block's own x and y.
 PLACE_CUTS: Final = 2 * PLACE_CELLS
-#: The first line of a dimension where there are locations; 1 where there are none.
-AFTER_PLACES: Final = 1 + 2 * PLACE_CELLS
-#: Lines that an event selects at most, but for those of its location.
-EVENT_LINES: Final = 24
+#: Lines of places: of alternatives one for each cell, of live events those up to it and from it.
+ALTERNATIVE_PLACES, LIVE_PLACES = 2 * PLACE_CELLS, 4 * PLACE_CELLS
+#: Lines that an event, or an alternative that looks for live events, selects at most, but for
+#: those of its location; a multiple of four.
+EVENT_LINES, QUERY_LINES = 24, 44
 
 #: The largest number of single precision: a box of a region reaches no farther.
 FARTHEST: Final = float(np.finfo(np.float32).max)
@@ -96,6 +98,10 @@ class BlockDimensions(NamedTuple):
     is_point: UInt8  # (dimensions × 256,) by code: whether the cell has only one number
     line_start: Int64  # (dimensions + 1,) first lines; the last is the number of lines
     shift: Int64  # (1,) of a code, to get the cell of its line
+    first_code: Int64  # (lines of a dimension,) a line has who meets first_code … last_code
+    last_code: Int64  # (lines of a dimension,)
+    first_place: Int64  # (lines of x, or of y,) the same for cells of a coordinate
+    last_place: Int64  # (lines of x, or of y,)
 
 
 class BlockArrays(NamedTuple):
@@ -119,13 +125,13 @@ class BlockArrays(NamedTuple):
 
 
 class BlockEvents(NamedTuple):
-    """Events as blocks see them."""
+    """Events as blocks of alternatives see them, or alternatives as blocks of live events do."""
 
     code: UInt8  # (events × EVENT,)
     code_int: Int32  # the same memory
     code_float: Float32  # the same memory
-    line: UInt16  # (events × EVENT_LINES,) lines to be intersected, then LIVE
-    last_line: UInt16  # (events × EVENT_LINES,) a range joins the lines up to this one
+    line: UInt16  # (events × width,) lines to be intersected, then LIVE
+    last_line: UInt16  # (events × width,) a range joins the lines up to this one
     used: Int64  # (events,) how many lines, rounded up to fours
     has_range: UInt8  # (events,) whether some line is to be joined with others
 

@@ -14,7 +14,7 @@ from stentor._jit import inner_kernel, kernel, kernel_inline
 from stentor._vectors import (
     Line,
     both,
-    boxes_around,
+    boxes_meeting,
     cuts_up_to,
     either,
     filled_words,
@@ -25,9 +25,9 @@ from stentor._vectors import (
 from stentor.encoding.columns import Int64, UInt8
 from stentor.index.packed.blocks.compare import head_meets, verdict
 from stentor.index.packed.blocks.layout import (
+    ALTERNATIVE_PLACES,
     BLOCK,
     EVENT,
-    EVENT_LINES,
     FANOUT,
     HEAD,
     LIVE,
@@ -53,7 +53,7 @@ _INTS, _EVENT_FLOATS = RECORD // 4, EVENT // 4
 def match_events(
     blocks: BlockArrays,
     lines: int,
-    has_places: bool,
+    places: int,
     events: BlockEvents,
     count: int,
     first: int,
@@ -65,7 +65,7 @@ def match_events(
 ) -> int:
     """*found*, and the pairs of the *count* events, which are numbered from *first* on.
 
-    What does not fit is only counted.
+    What does not fit is only counted. *places* are the lines of locations.
     """
     levels = len(blocks.level_start) - 2
     span = len(scratch.events) // (1 + levels * FANOUT)
@@ -95,7 +95,7 @@ def match_events(
         for event in to:
             if is_selective and not head_meets(blocks.head, head * HEAD, events.code, event * EVENT):
                 continue
-            left = intersection(blocks, lines, has_places, below, events, event)
+            left = intersection(blocks, lines, places, below, events, event)
             if has_bits(left):
                 pending = list_slots(blocks, below, left, event, pending, scratch)
                 if pending >= PENDING:
@@ -132,8 +132,14 @@ def send_down(
         if is_selective and not head_meets(blocks.head, head * HEAD, events.code, event * EVENT):
             continue
         at = event * _EVENT_FLOATS + POINT_FLOAT
-        x, y = events.code_float[at], events.code_float[at + 1]
-        children = boxes_around(blocks.box, head * 4 * FANOUT, x, y)
+        children = boxes_meeting(
+            blocks.box,
+            head * 4 * FANOUT,
+            -events.code_float[at + 2],
+            -events.code_float[at + 3],
+            events.code_float[at],
+            events.code_float[at + 1],
+        )
         while children != _NONE:
             child = np.int64(trailing_zeros(children))
             children &= children - _ONE
@@ -143,14 +149,14 @@ def send_down(
 
 @kernel_inline
 def intersection(
-    blocks: BlockArrays, lines: int, has_places: bool, block: int, events: BlockEvents, event: int
+    blocks: BlockArrays, lines: int, places: int, block: int, events: BlockEvents, event: int
 ) -> Line:
     """The slots of *block* that all lines of *event* leave."""
     base = block * lines * WORDS
     left = line_at(blocks.line, base + LIVE * WORDS)
-    if has_places:
-        left = both(left, place_lines(blocks, base, block, events, event))
-    first = event * EVENT_LINES
+    if places > 0:
+        left = both(left, place_lines(blocks, base, places, block, events, event))
+    first = event * (len(events.line) // len(events.used))
     stop = first + events.used[event]
     if events.has_range[event] != 0:
         for position in range(first, stop):
@@ -172,15 +178,26 @@ def intersection(
 
 @kernel_inline
 def place_lines(
-    blocks: BlockArrays, base: int, block: int, events: BlockEvents, event: int
+    blocks: BlockArrays, base: int, places: int, block: int, events: BlockEvents, event: int
 ) -> Line:
-    """The slots whose boxes may have the location of *event*."""
+    """The slots whose boxes may meet the location of *event*."""
     at, cuts = event * _EVENT_FLOATS + POINT_FLOAT, block * PLACE_CUTS
-    x = cuts_up_to(blocks.place_cut, cuts, events.code_float[at])
-    y = cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, events.code_float[at + 1])
+    x = 1 + cuts_up_to(blocks.place_cut, cuts, events.code_float[at])
+    y = 1 + cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, events.code_float[at + 1])
+    left = both(
+        line_at(blocks.line, base + x * WORDS),
+        line_at(blocks.line, base + ((places >> 1) + y) * WORDS),
+    )
+    if places == ALTERNATIVE_PLACES:
+        return left
+    x = 1 + PLACE_CELLS + cuts_up_to(blocks.place_cut, cuts, -events.code_float[at + 2])
+    y = 1 + PLACE_CELLS + cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, -events.code_float[at + 3])
     return both(
-        line_at(blocks.line, base + (1 + x) * WORDS),
-        line_at(blocks.line, base + (1 + PLACE_CELLS + y) * WORDS),
+        left,
+        both(
+            line_at(blocks.line, base + x * WORDS),
+            line_at(blocks.line, base + ((places >> 1) + y) * WORDS),
+        ),
     )
 
 

@@ -130,10 +130,10 @@ def key_of(record: UInt8, record_float: Float32, row: int, axis: int) -> float:
 def sides_of(box: Float32) -> tuple[float, float, float, float]:
     """x1, y1, x2, y2 of a record's box, none of them farther than _FAR."""
     return (
-        max(np.float64(box[0]), -_FAR),
-        max(np.float64(box[1]), -_FAR),
-        min(-np.float64(box[2]), _FAR),
-        min(-np.float64(box[3]), _FAR),
+        max(min(np.float64(box[0]), _FAR), -_FAR),
+        max(min(np.float64(box[1]), _FAR), -_FAR),
+        min(max(-np.float64(box[2]), -_FAR), _FAR),
+        min(max(-np.float64(box[3]), -_FAR), _FAR),
     )
 
 
