@@ -29,6 +29,7 @@ _STRUCTURES = {
     "ap_tree": ("stentor.index.ap_tree", "ApTree"),
     "be_star_tree": ("stentor.index.be_star_tree", "BEStarTree"),
     "mics": ("stentor.index.mics", "Mics"),
+    "packed": ("stentor.index.packed", "PackedIndex"),
 }
 #: What turns the name of a structure into that of its layered form.
 _LAYERED = " layered"

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from stentor._intrinsics import prefetch
 from stentor._jit import inner_kernel, kernel, kernel_inline
-from stentor._vectors import cuts_up_to, slots_meeting
+from stentor._lines import cuts_up_to, slots_meeting
 from stentor.encoding.columns import Int32, Int64, UInt8, UInt64, read_only
 from stentor.index.packed.blocks.layout import (
     BLOCK,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from llvmlite import ir
 
 from stentor._jit import instruction
-from stentor._vectors import BYTE, FLOAT, INT, LONG, TYPES, loaded, meeting, pointer_to
+from stentor._lines import BYTE, FLOAT, INT, LONG, TYPES, loaded, meeting, pointer_to
 from stentor.encoding.columns import UInt8
 from stentor.index.packed.blocks.layout import (
     ABOVE,

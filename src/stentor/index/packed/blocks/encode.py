@@ -11,7 +11,7 @@ import numpy as np
 
 from stentor._intrinsics import prefetch
 from stentor._jit import inner_kernel, kernel, kernel_inline
-from stentor._vectors import cuts_up_to
+from stentor._lines import cuts_up_to
 from stentor.encoding.columns import (
     EventColumns,
     Float64,

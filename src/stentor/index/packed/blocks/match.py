@@ -11,7 +11,7 @@ import numpy as np
 
 from stentor._intrinsics import prefetch, trailing_zeros
 from stentor._jit import inner_kernel, kernel, kernel_inline
-from stentor._vectors import (
+from stentor._lines import (
     Line,
     both,
     boxes_meeting,

@@ -12,7 +12,7 @@ import numpy as np
 
 from stentor._intrinsics import prefetch
 from stentor._jit import kernel, kernel_inline
-from stentor._vectors import cuts_up_to
+from stentor._lines import cuts_up_to
 from stentor.encoding.columns import Int32, Int64, SubscriptionColumns, UInt8, UInt64
 from stentor.index.packed.blocks.encode import write_bounds
 from stentor.index.packed.blocks.layout import (
