@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns
+from stentor.index.packed.blocks import Blocks
 from stentor.index.packed.cost_model import choose_homes
 from stentor.index.packed.homes import Found, Home, HomeArrays
 from stentor.index.packed.lists import Lists
@@ -15,7 +16,7 @@ from stentor.index.packed.lists import Lists
 #: Said of what is saved: of another layout it is built anew.
 LAYOUT = 1
 
-HOMES: dict[str, type[Home]] = {"lists": Lists}
+HOMES: dict[str, type[Home]] = {"lists": Lists, "blocks": Blocks}
 
 
 class Segment(NamedTuple):
