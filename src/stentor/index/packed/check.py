@@ -22,11 +22,9 @@ def check_packed(
     later = pending.alternative
     assert len(np.unique(later)) == len(later)
     for segment in reversed(segments):
-        assert (np.diff(segment.alternatives) > 0).all(), "ascending, each once"
-        up_to_date = np.setdiff1d(segment.alternatives, later)
-        assert sum(home.count for home in segment.homes) <= len(segment.alternatives)
-        for home in segment.homes:
-            if len(segment.homes) == 1:
-                home.check(columns, up_to_date)
+        assert (np.diff(segment.alternatives) > 0).all(), "ascending, each in one home"
+        for home, held in zip(segment.homes, segment.held, strict=True):
+            assert home.count <= len(held)
+            home.check(columns, np.setdiff1d(held, later))
         later = np.union1d(later, segment.alternatives)
     assert np.isin(current, later).all(), "no current alternative is missing"

@@ -16,7 +16,9 @@ from stentor.index.packed.settings import PackedSettings
 class Merge:
     """Some segments on their way to become one."""
 
-    def __init__(self, columns: SubscriptionColumns, merged: tuple[Segment, ...], of: Int64) -> None:
+    def __init__(
+        self, columns: SubscriptionColumns, merged: tuple[Segment, ...], of: Int64
+    ) -> None:
         self.merged = merged
         self.result: Segment | None = None
         self._thread = threading.Thread(
@@ -66,9 +68,9 @@ class Segments:
         at = len(self.all)
         free = 0 if self._merge is None else len(self._merge.merged)
         size = len(alternatives)
-        while at > free and len(self.all[at - 1].alternatives) <= self._settings.fan_in * size:
+        while at > free and self.all[at - 1].size <= self._settings.fan_in * size:
             at -= 1
-            size += len(self.all[at].alternatives)
+            size += self.all[at].size
         merged = self.all[at:]
         if size <= self._settings.foreground or is_plain() or not merged:
             together = self._together(merged, alternatives, kept)
@@ -92,7 +94,7 @@ class Segments:
         self.adopt()
         if self._merge is not None or not self.all:
             return
-        size = sum(len(segment.alternatives) for segment in self.all)
+        size = sum(segment.size for segment in self.all)
         if size <= self._settings.foreground or is_plain():
             together = self._together(self.all, np.zeros(0, np.int64), kept)
             self.all = (Segment.build(columns, together),) if len(together) else ()

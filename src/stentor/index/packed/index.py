@@ -17,6 +17,7 @@ from stentor.encoding.columns import (
     EventColumns,
     Int64,
     MatchPairs,
+    SubscriptionColumns,
     all_read_only,
     event_count,
     read_only,
@@ -26,6 +27,7 @@ from stentor.encoding.kinds import KIND_MASK, OWN_CIRCLE
 from stentor.encoding.ragged import children, events_between
 from stentor.errors import FolderError
 from stentor.index.live import SIGN_ALL_ATTRIBUTES
+from stentor.index.packed.blocks import LiveBlocks
 from stentor.index.packed.check import check_packed
 from stentor.index.packed.growth import Segments
 from stentor.index.packed.homes import Found, found_for
@@ -37,13 +39,12 @@ from stentor.index.packed.match import (
     rows_of_one,
     sign_pending,
 )
-from stentor.index.packed.segments import LAYOUT, Segment
+from stentor.index.packed.segments import LAYOUT, Segment, after
 from stentor.index.packed.settings import PackedSettings
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.storage.arrays import read_arrays, write_arrays
-from stentor.index.structure import Structure
+from stentor.index.structure import Structure, concatenate_pairs
 from stentor.index.table import FROM_THE_START
-from stentor.index.tiles import concatenate_pairs
 from stentor.index.verify.candidates import Tally, group_by_event
 from stentor.index.verify.scratch import EventScratch, scratch_for
 from stentor.index.verify.single import SingleMatch
@@ -73,6 +74,7 @@ class PackedIndex(Structure):
         self._latest_since: int = FROM_THE_START
         self._first_end: int = NEVER  # no row ends before
         self._gone = 0  # rows that were removed since the segments were built without them
+        self._live_blocks = LiveBlocks()
         self._capacity_each = 8
         self._marks: list[RowSet] = []
         self._one = found_for(1024), row_set(0)
@@ -94,7 +96,7 @@ class PackedIndex(Structure):
             for segment in segments:
                 count = segment.match(events, found, count)
             if len(pending.alternative):
-                rest = Found(*(array[count:] for array in found))
+                rest = after(found, count)
                 count += match_pending(columns, pending, SIGN_ALL_ATTRIBUTES, events, rest)
             if count <= len(found.event):
                 break
@@ -158,7 +160,7 @@ class PackedIndex(Structure):
         for segment in self._segments.all:
             count = segment.match_one(columns, pairs, count)
         if len(self._pending.alternative):
-            rest = Found(*(array[count:] for array in pairs)) if count else pairs
+            rest = after(pairs, count)
             count += _match_pending(
                 table.columns, self._pending, SIGN_ALL_ATTRIBUTES, columns, rest
             )
@@ -186,6 +188,21 @@ class PackedIndex(Structure):
         start = columns.alternative_start
         self._add(np.arange(start[first], start[-1]))
 
+    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+        return self._live_blocks.match(columns, self.live)
+
+    def _hold_events(self, first: int) -> None:
+        self._live_blocks.hold(self.live)
+
+    def _drop_events(self, rows: Int64) -> None:
+        self._live_blocks.drop(rows)
+
+    def _renumbered(self, kept: Int64, count: int) -> None:
+        self._live_blocks.keep(self.live)
+
+    def _check_live(self) -> None:
+        self._live_blocks.check(self.live)
+
     def _learn(self, first: int) -> None:
         """Update what is known of all rows with those from *first* on."""
         columns, since = self.subscriptions.columns, self.subscriptions.validity.since
@@ -212,7 +229,10 @@ class PackedIndex(Structure):
         predicates, starts = children(columns.predicate_start, alternatives)
         moves = np.concatenate([[0], np.cumsum(columns.kind[predicates] & KIND_MASK == OWN_CIRCLE)])
         moved = self._kept(alternatives[moves[starts[1:]] > moves[starts[:-1]]])
-        self._add(moved[~np.isin(moved, self._pending.alternative)])
+        moved = moved[~np.isin(moved, self._pending.alternative)]
+        left = [_NOTHING, *(segment.move(columns, moved) for segment in self._segments.all)]
+        # A merge that is under way may have read the old bounds, or may not.
+        self._add(moved if self._segments.is_merging else np.unique(np.concatenate(left)))
 
     def _add(self, alternatives: Int64) -> None:
         """Let *alternatives* (ascending) be pending, or a segment where they are many."""
@@ -288,7 +308,7 @@ class PackedIndex(Structure):
         self._segments.adopt()
         segments = self._segments.all
         own = sum(segment.nbytes for segment in segments)
-        own += sum(array.nbytes for array in self._pending)
+        own += sum(array.nbytes for array in self._pending) + self._live_blocks.nbytes
         return {
             **inherited,
             "bytes": inherited["bytes"] + own,

@@ -53,7 +53,9 @@ def aligned(count: int, dtype: npt.DTypeLike, fill: int | float | None = None) -
     return array
 
 
-def build_blocks(given: UInt8, signed: int, dimensions: BlockDimensions) -> tuple[BlockArrays, Int32]:
+def build_blocks(
+    given: UInt8, signed: int, dimensions: BlockDimensions
+) -> tuple[BlockArrays, Int32]:
     """Blocks of the *given* records, of which so many are *signed*, and the slot of each.
 
     Cost: about a microsecond each; more where codes take part in the order.
@@ -127,7 +129,10 @@ def _tree(box: Float32, head: UInt8) -> tuple[Int64, Float32, UInt8]:
         codes = np.full((nodes * FANOUT, HEAD), 255, np.uint8)
         codes[:, HEAD_HIGH:] = 0
         codes[: len(head)] = head
-        by_node, codes_by_node = padded.reshape(nodes, FANOUT, 4), codes.reshape(nodes, FANOUT, HEAD)
+        by_node, codes_by_node = (
+            padded.reshape(nodes, FANOUT, 4),
+            codes.reshape(nodes, FANOUT, HEAD),
+        )
         low, high = by_node[..., :2].min(axis=1), by_node[..., 2:].max(axis=1)
         padded[len(box) :] = np.nan  # nothing meets a child that is not there
         boxes.append(np.ascontiguousarray(by_node.transpose(0, 2, 1)).reshape(-1))

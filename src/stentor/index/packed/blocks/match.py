@@ -93,14 +93,24 @@ def match_events(
         head = blocks.level_start[levels] + below
         is_selective = blocks.is_selective[head] != 0
         for event in to:
-            if is_selective and not head_meets(blocks.head, head * HEAD, events.code, event * EVENT):
+            if is_selective and not head_meets(
+                blocks.head, head * HEAD, events.code, event * EVENT
+            ):
                 continue
             left = intersection(blocks, lines, places, below, events, event)
             if has_bits(left):
                 pending = list_slots(blocks, below, left, event, pending, scratch)
                 if pending >= PENDING:
                     found = compare_records(
-                        blocks, pending, first, events, scratch, found, found_event, found_alternative, covered
+                        blocks,
+                        pending,
+                        first,
+                        events,
+                        scratch,
+                        found,
+                        found_event,
+                        found_alternative,
+                        covered,
                     )
                     pending = 0
     return compare_records(
@@ -191,7 +201,11 @@ def place_lines(
     if places == ALTERNATIVE_PLACES:
         return left
     x = 1 + PLACE_CELLS + cuts_up_to(blocks.place_cut, cuts, -events.code_float[at + 2])
-    y = 1 + PLACE_CELLS + cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, -events.code_float[at + 3])
+    y = (
+        1
+        + PLACE_CELLS
+        + cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, -events.code_float[at + 3])
+    )
     return both(
         left,
         both(

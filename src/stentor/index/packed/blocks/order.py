@@ -84,7 +84,9 @@ def order_records(
         blocks = (stop - start + BLOCK - 1) // BLOCK
         if blocks <= 1:
             continue
-        axis, share = choose_split(record, record_float, dimensions, has_places, index, start, stop, scratch)
+        axis, share = choose_split(
+            record, record_float, dimensions, has_places, index, start, stop, scratch
+        )
         middle = start + left_blocks(blocks, share) * BLOCK
         if axis != NO_AXIS:
             for position in range(start, stop):
@@ -277,9 +279,7 @@ def spanned(
 
 
 @kernel_inline
-def select(
-    key: Float32, index: Int32, start: int, stop: int, middle: int, state: Int64
-) -> None:
+def select(key: Float32, index: Int32, start: int, stop: int, middle: int, state: Int64) -> None:
     """Let no key before *middle* exceed one from there on; *index* moves along."""
     first, last = start, stop - 1
     while first < last:

@@ -22,7 +22,15 @@ from stentor.encoding.columns import (
     all_read_only,
     read_only,
 )
-from stentor.encoding.kinds import KEYWORDS, MEMBERSHIP, MISSING, REGIONS, are_among, is_negated, is_region
+from stentor.encoding.kinds import (
+    KEYWORDS,
+    MEMBERSHIP,
+    MISSING,
+    REGIONS,
+    are_among,
+    is_negated,
+    is_region,
+)
 from stentor.encoding.ragged import children
 from stentor.index.bounds import VALUE, X, Y, bounds_of
 from stentor.index.packed.lists.layout import (
@@ -55,7 +63,9 @@ def choose_axes(columns: SubscriptionColumns, alternatives: Int64) -> ListAxes:
         sample = np.sort(np.random.default_rng(_SEED).choice(alternatives, SAMPLE, replace=False))
     predicates, _ = children(columns.predicate_start, sample)
     ends: dict[tuple[int, int], list[Float64]] = {}
-    for attribute, axis in _axes_in_use(columns, children(columns.predicate_start, alternatives)[0]):
+    for attribute, axis in _axes_in_use(
+        columns, children(columns.predicate_start, alternatives)[0]
+    ):
         ends[attribute, axis] = []
     for bounds in bounds_of(columns, predicates):
         order = np.argsort(bounds.attribute, kind="stable")
@@ -71,9 +81,7 @@ def choose_axes(columns: SubscriptionColumns, alternatives: Int64) -> ListAxes:
     return _axes(width, {key: _thinned(values) for key, values in ends.items()})
 
 
-def _axes_in_use(
-    columns: SubscriptionColumns, predicates: Int64
-) -> list[tuple[int, int]]:
+def _axes_in_use(columns: SubscriptionColumns, predicates: Int64) -> list[tuple[int, int]]:
     """The axes that *predicates* are about: a value, or both coordinates; words are keys."""
     kind, attribute = columns.kind[predicates], columns.attribute[predicates]
     of_regions = are_among(kind, REGIONS)
@@ -169,9 +177,7 @@ def axis_at(axes: ListAxes, attribute: int, axis: int) -> int:
 
 
 @kernel_inline
-def predicate_hull(
-    columns: SubscriptionColumns, predicate: int, axis: int
-) -> tuple[float, float]:
+def predicate_hull(columns: SubscriptionColumns, predicate: int, axis: int) -> tuple[float, float]:
     """The bounds of *predicate* along *axis*; infinite where it has none."""
     kind = columns.kind[predicate]
     low, high = columns.low[predicate], columns.high[predicate]

@@ -63,8 +63,7 @@ def choose_keys(
     filed: Filed, attribute_uses: Int64, attribute_code: Int32, next_code: int, entries: Entries
 ) -> tuple[int, int]:
     """Fill *entries*, and *attribute_code* from *next_code* on; how many there are of each."""
-    columns, tokens = filed.columns, filed.tokens
-    count = 0
+    tokens, count = filed.tokens, 0
     for owner in range(len(filed.alternatives)):
         best, chosen, is_set = np.inf, np.int64(NO_TOKEN), False
         token, stop = tokens.start[owner], tokens.start[owner + 1]
@@ -158,7 +157,10 @@ def share_left(filed: Filed, owner: int, number: int) -> float:
         if axis == NO_AXIS:
             return 1.0
         cuts = axes.cut_start[axis + 1] - axes.cut_start[axis]
-        low, high = np.int64(filed.cells[cell + 2 * side]), np.int64(filed.cells[cell + 2 * side + 1])
+        low, high = (
+            np.int64(filed.cells[cell + 2 * side]),
+            np.int64(filed.cells[cell + 2 * side + 1]),
+        )
         share *= min(1.0, (min(high, cuts) - max(low, 1) + 1) / max(1, cuts))
     return max(share, 0.0)
 
@@ -257,3 +259,13 @@ def choose_list_axes(
             for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
                 for side in range(3):
                     weight[axis_at(axes, columns.attribute[first + number], side)] = 0.0
+
+
+@kernel_inline
+def is_needed(tokens: Tokens, token: int, key: int, start: int, stop: int) -> bool:
+    """Whether a token of the predicate *start* … *stop* is needed beside the token *key*."""
+    if token == key:
+        return False
+    if tokens.group[stop - 1] == 0:
+        return True
+    return bool(start <= key < stop and tokens.group[token] == tokens.group[key])

@@ -19,7 +19,6 @@ from stentor.encoding.spread import first_slot
 from stentor.index.bounds import VALUE, X, Y
 from stentor.index.packed.homes import Found
 from stentor.index.packed.lists.axes import axis_at, cell_at
-from stentor.index.packed.lists.build import signature_bit
 from stentor.index.packed.lists.keys import FREE
 from stentor.index.packed.lists.layout import (
     ALL_LANES,
@@ -61,6 +60,7 @@ from stentor.index.packed.lists.layout import (
     ListKeys,
     ListScratch,
 )
+from stentor.index.packed.lists.pack import signature_bit
 from stentor.index.signature import attribute_hash
 from stentor.index.verify.scratch import same_bytes
 
@@ -321,9 +321,7 @@ def unload_cells(axes: ListAxes, events: EventColumns, event: int, scratch: List
 
 
 @kernel_inline
-def met_lanes(
-    granules: Granules, granule: int, cells: Cells, lacking: np.uint64
-) -> np.uint64:
+def met_lanes(granules: Granules, granule: int, cells: Cells, lacking: np.uint64) -> np.uint64:
     """The lanes of *granule* that are met, a bit each."""
     inside = lanes_inside(granules.bounds, granule, cells[0], cells[1], cells[2], cells[3])
     return inside & lanes_having(granules.signature, granule, lacking)
