@@ -17,6 +17,7 @@ from stentor.encoding.columns import (
     EventColumns,
     Int64,
     MatchPairs,
+    SubscriptionColumns,
     all_read_only,
     event_count,
     read_only,
@@ -26,6 +27,7 @@ from stentor.encoding.kinds import KIND_MASK, OWN_CIRCLE
 from stentor.encoding.ragged import children, events_between
 from stentor.errors import FolderError
 from stentor.index.live import SIGN_ALL_ATTRIBUTES
+from stentor.index.packed.blocks import LiveBlocks
 from stentor.index.packed.check import check_packed
 from stentor.index.packed.growth import Segments
 from stentor.index.packed.homes import Found, found_for
@@ -68,6 +70,7 @@ class PackedIndex(Structure):
     def __init__(self) -> None:
         super().__init__()
         self._segments = Segments(self.settings)
+        self._live_blocks = LiveBlocks()
         self._pending = _NOTHING_PENDING
         self._is_single = True  # every row has one alternative, of the same number
         self._latest_since: int = FROM_THE_START
@@ -234,6 +237,23 @@ class PackedIndex(Structure):
         sign_pending(columns, *pending[:1], SIGN_ALL_ATTRIBUTES, *pending[1:])
         self._pending = all_read_only(pending)
 
+    # Live events.
+
+    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+        return self._live_blocks.match(columns, self.live)
+
+    def _hold_events(self, first: int) -> None:
+        self._live_blocks.hold(self.live)
+
+    def _drop_events(self, rows: Int64) -> None:
+        self._live_blocks.drop(rows)
+
+    def _renumbered(self, kept: Int64, count: int) -> None:
+        self._live_blocks.keep(kept, self.live)
+
+    def _check_live(self) -> None:
+        self._live_blocks.check(self.live)
+
     def _kept(self, alternatives: Int64) -> Int64:
         """Those of *alternatives* (ascending) whose rows were not removed."""
         hidden = self.subscriptions.validity.hidden
@@ -288,7 +308,7 @@ class PackedIndex(Structure):
         self._segments.adopt()
         segments = self._segments.all
         own = sum(segment.nbytes for segment in segments)
-        own += sum(array.nbytes for array in self._pending)
+        own += sum(array.nbytes for array in self._pending) + self._live_blocks.nbytes
         return {
             **inherited,
             "bytes": inherited["bytes"] + own,

@@ -51,6 +51,7 @@ class OrderScratch(NamedTuple):
     sorted: Float64  # (SAMPLE,)
     side: Float64  # (4 × SAMPLE,) x1, y1, x2, y2
     state: Int64  # (1,) of random numbers
+    times: Int64  # (256,) how often each code is met
 
 
 def order_scratch(count: int) -> OrderScratch:
@@ -63,6 +64,7 @@ def order_scratch(count: int) -> OrderScratch:
         sorted=np.empty(SAMPLE),
         side=np.empty(4 * SAMPLE),
         state=np.ones(1, np.int64),
+        times=np.empty(256, np.int64),
     )
 
 
@@ -230,19 +232,23 @@ def code_cost(record: UInt8, axis: int, count: int, scratch: OrderScratch) -> tu
     One is at the median, the other between those that ask for the attribute and those that do not.
     """
     dimension, is_high = (axis - FIRST_CODE) >> 1, (axis - FIRST_CODE) & 1
-    unasked = 0
+    for code in range(256):
+        scratch.times[code] = 0
     for one in range(count):
-        code = record[scratch.sample[one] * RECORD + dimension + HIGH * is_high]
+        code = np.int64(record[scratch.sample[one] * RECORD + dimension + HIGH * is_high])
         scratch.value[one] = code
-        unasked += code == (NOT_ASKED_HIGH if is_high else NOT_ASKED_LOW)
-    if unasked == count:
+        scratch.times[code] += 1
+    if scratch.times[NOT_ASKED_HIGH if is_high else NOT_ASKED_LOW] == count:
         return 1.0, 0.5
-    median = median_of(scratch.value, count, scratch.sorted)
+    median, before = 0, scratch.times[0]
+    while 2 * before < count:
+        median += 1
+        before += scratch.times[median]
     best, share = 1.0, 0.5
     for way in range(2):
-        limit = median
+        limit = np.float64(median)
         if way == 1:
-            limit = NOT_ASKED_HIGH - 1.0 if is_high else 0.0 + NOT_ASKED_LOW
+            limit = NOT_ASKED_HIGH - 1.0 if is_high else np.float64(NOT_ASKED_LOW)
         cost, left = spanned(record, dimension, limit, count, scratch)
         if cost < best:
             best, share = cost, 0.5 if way == 0 else left
