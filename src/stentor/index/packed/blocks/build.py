@@ -28,6 +28,8 @@ from stentor.index.packed.blocks.layout import (
     BlockArrays,
     BlockDimensions,
     Float32,
+    short,
+    whole,
 )
 from stentor.index.packed.blocks.order import order_records, order_scratch
 
@@ -53,7 +55,9 @@ def aligned(count: int, dtype: npt.DTypeLike, fill: int | float | None = None) -
     return array
 
 
-def build_blocks(given: UInt8, signed: int, dimensions: BlockDimensions) -> tuple[BlockArrays, Int32]:
+def build_blocks(
+    given: UInt8, signed: int, dimensions: BlockDimensions
+) -> tuple[BlockArrays, Int32]:
     """Blocks of the *given* records, of which so many are *signed*, and the slot of each.
 
     Cost: about a microsecond each; more where codes take part in the order.
@@ -112,13 +116,13 @@ def build_blocks(given: UInt8, signed: int, dimensions: BlockDimensions) -> tupl
 def _is_selective(heads: UInt8) -> UInt8:
     """Whether each of *heads* excludes so much that it is worth a look."""
     low, high = np.hsplit(heads.reshape(-1, HEAD).astype(np.int16), 2)
-    selective: UInt8 = (high - low < MOST_SPANNED).any(axis=1).astype(np.uint8)
-    return selective
+    return np.asarray((high - low < MOST_SPANNED).any(axis=1), np.uint8)
 
 
 def _tree(box: Float32, head: UInt8) -> tuple[Int64, Float32, UInt8]:
     """Where levels start, the boxes of children in eights, and all heads; from boxes of blocks."""
-    boxes, heads, counts = [], [head], [len(head)]
+    boxes: list[Float32] = []
+    heads, counts = [head], [len(head)]
     while not boxes or len(box) > 1:
         nodes = -(-len(box) // FANOUT)
         padded = np.empty((nodes * FANOUT, 4), np.float32)
@@ -127,7 +131,10 @@ def _tree(box: Float32, head: UInt8) -> tuple[Int64, Float32, UInt8]:
         codes = np.full((nodes * FANOUT, HEAD), 255, np.uint8)
         codes[:, HEAD_HIGH:] = 0
         codes[: len(head)] = head
-        by_node, codes_by_node = padded.reshape(nodes, FANOUT, 4), codes.reshape(nodes, FANOUT, HEAD)
+        by_node, codes_by_node = (
+            padded.reshape(nodes, FANOUT, 4),
+            codes.reshape(nodes, FANOUT, HEAD),
+        )
         low, high = by_node[..., :2].min(axis=1), by_node[..., 2:].max(axis=1)
         padded[len(box) :] = np.nan  # nothing meets a child that is not there
         boxes.append(np.ascontiguousarray(by_node.transpose(0, 2, 1)).reshape(-1))
@@ -171,7 +178,7 @@ def fill_blocks(
         for slot in range(count):
             if slot + AHEAD < count:
                 prefetch(given, index[first + slot + AHEAD] * _RECORD_WORDS)
-            row = np.int64(index[first + slot])
+            row = whole(index[first + slot])
             for word in range(_RECORD_WORDS):
                 words[slot * _RECORD_WORDS + word] = given[row * _RECORD_WORDS + word]
         for word in range(count * _RECORD_WORDS, BLOCK * _RECORD_WORDS):
@@ -216,7 +223,7 @@ def fill_block(
             lowest, highest = min(lowest, one), max(highest, other)
         head[dimension], head[HEAD_HIGH + dimension] = lowest, highest
     for side in range(4):
-        sides, least = single[side * BLOCK :], np.float32(np.inf)
+        sides, least = single[side * BLOCK :], short(np.inf)
         for slot in range(count):
             one = record_float[slot * _FLOATS + BOX_FLOAT + side]
             least = min(least, one)

@@ -36,9 +36,7 @@ _LANES: Final = 32  # codes that are compared at a time
 def _all_lanes(builder: Any, mask: Any, lanes: int) -> Any:
     """Whether the first *lanes* of 32 comparisons are true."""
     rest = (1 << _LANES) - (1 << lanes)
-    return builder.icmp_unsigned(
-        "==", builder.or_(builder.bitcast(mask, INT), INT(rest)), INT(-1)
-    )
+    return builder.icmp_unsigned("==", builder.or_(builder.bitcast(mask, INT), INT(rest)), INT(-1))
 
 
 def _head_meets(heads: UInt8, position: int, codes: UInt8, start: int) -> bool:
@@ -84,11 +82,11 @@ def _verdict(records: UInt8, position: int, codes: UInt8, start: int) -> int:
 
     box, flags = floats(record, BOX), int.from_bytes(record[FLAGS : FLAGS + 4].tobytes(), "little")
     lacking = int.from_bytes(event[LACKING : LACKING + 4].tobytes(), "little")
-    may = (low <= lane(VALUE_HIGH)).all() and (high >= lane(0)).all()
-    may = may and (box <= floats(event, POINT)).all() and not flags & lacking
-    sure = (low < lane(ABOVE)).all() and (high > lane(BELOW)).all()
-    sure = may and sure and (box < floats(event, STRICT_POINT)).all() and not flags & UNDECIDED
-    return MAY_MATCH * bool(may) + SURELY * bool(sure)
+    may = bool((low <= lane(VALUE_HIGH)).all() and (high >= lane(0)).all())
+    may = may and bool((box <= floats(event, POINT)).all()) and not flags & lacking
+    sure = may and bool((low < lane(ABOVE)).all() and (high > lane(BELOW)).all())
+    sure = sure and bool((box < floats(event, STRICT_POINT)).all()) and not flags & UNDECIDED
+    return MAY_MATCH * may + SURELY * sure
 
 
 def _compiled_verdict(context: Any, records: Any, position: Any, codes: Any, start: Any) -> Any:
@@ -105,7 +103,9 @@ def _compiled_verdict(context: Any, records: Any, position: Any, codes: Any, sta
 
         def all_sides(relation: str, offset: int) -> Any:
             mask = builder.fcmp_ordered(relation, box, loaded(builder, event, sides, offset))
-            return builder.icmp_unsigned("==", builder.bitcast(mask, ir.IntType(4)), ir.IntType(4)(15))
+            return builder.icmp_unsigned(
+                "==", builder.bitcast(mask, ir.IntType(4)), ir.IntType(4)(15)
+            )
 
         def has_none(bits: Any) -> Any:
             return builder.icmp_unsigned("==", builder.and_(flags, bits), INT(0))

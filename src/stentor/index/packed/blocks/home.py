@@ -99,7 +99,7 @@ class Blocks(BlockStore):
         """
         slots, here = self.slots(alternatives)
         if not self.is_writable:
-            return here[:0]
+            return np.zeros(0, np.int64)
         is_live = self.is_live(slots) != 0
         slots, here = slots[is_live], here[is_live]
         is_moved = np.empty(len(slots), np.uint8)
@@ -114,7 +114,7 @@ class Blocks(BlockStore):
             record.view(np.float32)[BOX_FLOAT:],
             is_moved,
         )
-        far = here[is_moved == 0]
+        far: Int64 = here[is_moved == 0]
         self.remove(far)
         return far
 

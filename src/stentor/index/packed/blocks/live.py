@@ -19,6 +19,7 @@ from stentor.encoding.columns import (
     MatchPairs,
     SubscriptionColumns,
     UInt8,
+    all_read_only,
     read_only,
     subscription_count,
 )
@@ -127,7 +128,11 @@ class LiveBlocks:
         for segment in self._segments:
             segment.store.renumber(rows)
         self._segments = [
-            _Segment(*np.searchsorted(rows, segment[:2]).tolist(), segment.store)
+            _Segment(
+                int(np.searchsorted(rows, segment.start)),
+                int(np.searchsorted(rows, segment.stop)),
+                segment.store,
+            )
             for segment in self._segments
             if segment.store.count
         ]
@@ -145,7 +150,7 @@ class LiveBlocks:
         found, total = found_for(FIRST_CAPACITY), 0
         while (total := self._search(columns, live, found)) > len(found.event):
             found = found_for(total)
-        parts = Found(*(read_only(array[:total]) for array in found))
+        parts = all_read_only(part_of(found, 0, total))
         owner = np.searchsorted(columns.alternative_start, parts.event, side="right") - 1
         starts = np.zeros(subscription_count(columns) + 1, np.int64)
         order, rows = np.empty(total, np.int64), np.empty(total, np.int64)
@@ -181,7 +186,7 @@ class LiveBlocks:
             return total
         needed, bound = np.empty(alternatives, np.uint64), np.empty(alternatives, np.int64)
         prepare_alternatives(columns, SIGN_ALL_ATTRIBUTES, needed, bound)
-        rest = Found(*(array[total:] for array in found))
+        rest = part_of(found, total, None)
         count = match_events(
             columns,
             read_only(needed),
@@ -252,6 +257,11 @@ class LiveBlocks:
             segment.store.check_records(_records(live.columns, rows, segment.store.dimensions))
         assert not _rows(live.hidden, start, self._tail_start).size
         assert len(self._tail.view) == live.count - self._tail_start
+
+
+def part_of(found: Found, start: int, stop: int | None) -> Found:
+    """The pairs start … stop of *found*."""
+    return Found(found.event[start:stop], found.alternative[start:stop], found.covered[start:stop])
 
 
 def _rows(hidden: UInt8, start: int, stop: int) -> Int64:

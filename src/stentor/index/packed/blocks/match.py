@@ -45,6 +45,7 @@ from stentor.index.packed.blocks.layout import (
     BlockDimensions,
     BlockEvents,
     BlockScratch,
+    whole,
 )
 
 _NONE, _ONE = np.uint64(0), np.uint64(1)
@@ -95,14 +96,24 @@ def match_events(
         head = blocks.level_start[levels] + below
         is_selective = blocks.is_selective[head] != 0
         for event in to:
-            if is_selective and not head_meets(blocks.head, head * HEAD, events.code, event * EVENT):
+            if is_selective and not head_meets(
+                blocks.head, head * HEAD, events.code, event * EVENT
+            ):
                 continue
             left = intersection(blocks, lines, places, below, events, event)
             if has_bits(left):
                 pending = list_slots(blocks, below, left, event, pending, scratch)
                 if pending >= PENDING:
                     found = compare_records(
-                        blocks, pending, first, events, scratch, found, found_event, found_alternative, covered
+                        blocks,
+                        pending,
+                        first,
+                        events,
+                        scratch,
+                        found,
+                        found_event,
+                        found_alternative,
+                        covered,
                     )
                     pending = 0
     return compare_records(
@@ -138,31 +149,39 @@ def match_event(
     for level in range(levels):
         reached = 0
         for position in range(count):
-            number = np.int64(current[position])
+            number = whole(current[position])
             children = children_around(blocks, blocks.level_start[level] + number, events, 0)
             while children != _NONE:
-                following[reached] = number * FANOUT + np.int64(trailing_zeros(children))
+                following[reached] = number * FANOUT + whole(trailing_zeros(children))
                 children &= children - _ONE
                 reached += 1
         current, following, count = following, current, reached
     reached = 0
     for position in range(count):
-        head = blocks.level_start[levels] + np.int64(current[position])
+        head = blocks.level_start[levels] + whole(current[position])
         current[reached] = current[position]
         reached += blocks.is_selective[head] == 0 or head_meets(
             blocks.head, head * HEAD, events.code, 0
         )
     pending = found = 0
     for position in range(reached):
-        block = np.int64(current[position])
+        block = whole(current[position])
         if position + 1 < reached:
-            prefetch_lines(blocks, lines, places, np.int64(current[position + 1]), events)
+            prefetch_lines(blocks, lines, places, whole(current[position + 1]), events)
         left = intersection(blocks, lines, places, block, events, 0)
         if has_bits(left):
             pending = list_slots(blocks, block, left, 0, pending, scratch)
             if pending >= PENDING:
                 found = compare_records(
-                    blocks, pending, 0, events, scratch, found, found_event, found_alternative, covered
+                    blocks,
+                    pending,
+                    0,
+                    events,
+                    scratch,
+                    found,
+                    found_event,
+                    found_alternative,
+                    covered,
                 )
                 pending = 0
     return compare_records(
@@ -184,7 +203,7 @@ def prefetch_lines(
         prefetch(blocks.line, base + x * WORDS)
         prefetch(blocks.line, base + ((places >> 1) + y) * WORDS)
     for position in range(events.used[0]):
-        prefetch(blocks.line, base + np.int64(events.line[position]) * WORDS)
+        prefetch(blocks.line, base + whole(events.line[position]) * WORDS)
 
 
 @kernel_inline
@@ -210,7 +229,7 @@ def send_down(
     blocks: BlockArrays,
     level: int,
     number: int,
-    listed: Int64,
+    listed: Int32,
     count: int,
     span: int,
     events: BlockEvents,
@@ -223,10 +242,10 @@ def send_down(
         node[2 + child] = 0
     to = scratch.events[(1 + level * FANOUT) * span :]
     for position in range(count):
-        event = np.int64(listed[position])
+        event = whole(listed[position])
         children = children_around(blocks, blocks.level_start[level] + number, events, event)
         while children != _NONE:
-            child = np.int64(trailing_zeros(children))
+            child = whole(trailing_zeros(children))
             children &= children - _ONE
             to[child * span + node[2 + child]] = event
             node[2 + child] += 1
@@ -276,7 +295,11 @@ def place_lines(
     if places == ALTERNATIVE_PLACES:
         return left
     x = 1 + PLACE_CELLS + cuts_up_to(blocks.place_cut, cuts, -events.code_float[at + 2])
-    y = 1 + PLACE_CELLS + cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, -events.code_float[at + 3])
+    y = (
+        1
+        + PLACE_CELLS
+        + cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, -events.code_float[at + 3])
+    )
     return both(
         left,
         both(
@@ -289,16 +312,14 @@ def place_lines(
 @kernel_inline
 def selected(blocks: BlockArrays, base: int, events: BlockEvents, position: int) -> Line:
     """A line that an event selects."""
-    return line_at(blocks.line, base + np.int64(events.line[position]) * WORDS)
+    return line_at(blocks.line, base + whole(events.line[position]) * WORDS)
 
 
 @kernel_inline
 def joined_lines(blocks: BlockArrays, base: int, events: BlockEvents, position: int) -> Line:
     """All lines of the cells that a range meets."""
     line = selected(blocks, base, events, position)
-    for number in range(
-        np.int64(events.line[position]) + 1, np.int64(events.last_line[position]) + 1
-    ):
+    for number in range(whole(events.line[position]) + 1, whole(events.last_line[position]) + 1):
         line = either(line, line_at(blocks.line, base + number * WORDS))
     return line
 
@@ -311,11 +332,11 @@ def list_slots(
     put_line(scratch.words, 0, left)
     some = filled_words(left)
     while some != _NONE:
-        word = np.int64(trailing_zeros(some))
+        word = whole(trailing_zeros(some))
         some &= some - _ONE
         bits = scratch.words[word]
         while bits != _NONE:
-            slot = block * BLOCK + 64 * word + np.int64(trailing_zeros(bits))
+            slot = block * BLOCK + 64 * word + whole(trailing_zeros(bits))
             bits &= bits - _ONE
             prefetch(blocks.record, slot * RECORD)
             scratch.slot[pending] = slot
