@@ -53,7 +53,9 @@ class LineModel(_MODELS.PrimitiveModel):  # type: ignore[misc]
 _LINES: Final = LineType()
 
 
-def pointer_to(context: Any, builder: Any, kind: Any, array: Any, position: Any, target: Any) -> Any:
+def pointer_to(
+    context: Any, builder: Any, kind: Any, array: Any, position: Any, target: Any
+) -> Any:
     """A pointer to *target* at *position* of *array*."""
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [position]), target.as_pointer())
@@ -149,9 +151,7 @@ def _compiled_any(context: Any, line: Any) -> Any:
             builder.shuffle_vector(
                 given[0],
                 nothing,
-                ir.Constant(
-                    ir.VectorType(INT, WORDS // 2), list(range(start, start + WORDS // 2))
-                ),
+                ir.Constant(ir.VectorType(INT, WORDS // 2), list(range(start, start + WORDS // 2))),
             )
             for start in (0, WORDS // 2)
         ]
@@ -284,7 +284,7 @@ def meeting(
 def _slots_meeting(low: UInt8, high: UInt8, position: int, first: int, last: int) -> np.uint64:
     lows, highs = low[position : position + 64], high[position : position + 64]
     meets = (lows <= last) & (highs >= first)
-    return np.packbits(meets, bitorder="little").view(np.uint64)[0]
+    return np.uint64(np.packbits(meets, bitorder="little").view(np.uint64)[0])
 
 
 def _compiled_slots_meeting(
@@ -300,9 +300,7 @@ def _compiled_slots_meeting(
             )
             for at in (0, 1)
         )
-        first, last = (
-            everywhere(builder, builder.trunc(given[at], BYTE), 64) for at in (3, 4)
-        )
+        first, last = (everywhere(builder, builder.trunc(given[at], BYTE), 64) for at in (3, 4))
         return builder.bitcast(meeting(builder, lows, highs, first, last, strict=False), LONG)
 
     number = TYPES.int64

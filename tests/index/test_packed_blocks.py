@@ -237,7 +237,9 @@ def test_no_alternatives_match_nothing():
     columns = encoded([], SCHEMA)
     blocks = Blocks.build(columns, alternatives_of(columns))
     events = encode_events([TimedEvent(Event("e", {}))], SCHEMA)
-    assert pairs_of(blocks, events)[0].tolist() == pairs_of(blocks, events, one=True)[0].tolist() == []
+    assert (
+        pairs_of(blocks, events)[0].tolist() == pairs_of(blocks, events, one=True)[0].tolist() == []
+    )
     blocks.remove(np.arange(3))
     blocks.check(columns, alternatives_of(columns))
 
@@ -248,7 +250,9 @@ def test_who_moves_is_found_where_they_are_or_handed_back():
     count, spread = 4000, 0.2
     given_at = random.uniform(0, spread, (count, 2))
     some = [
-        Subscription(str(row), parse(around[row % 2], schema=SCHEMA), at=Point(*given_at[row].tolist()))
+        Subscription(
+            str(row), parse(around[row % 2], schema=SCHEMA), at=Point(*given_at[row].tolist())
+        )
         for row in range(2)
     ]
     table = SubscriptionTable()

@@ -34,8 +34,9 @@ class Held:
         self.blocks.drop(rows)
 
     def forget_dropped(self):
-        self.table.keep(self.table.current_rows())
-        self.blocks.keep(self.table)
+        kept = self.table.current_rows()
+        self.table.keep(kept)
+        self.blocks.keep(kept, self.table)
 
     def match(self, columns):
         self.blocks.check(self.table)
@@ -88,7 +89,10 @@ def test_many_live_events_are_found(name, ranges, small_tail):
     assert held.match(columns) == expected
     held.forget_dropped()
     assert held.match(columns) == held.expected(columns)
+    held.hold(take(events, np.arange(40)))
+    assert held.match(columns) == held.expected(columns)
     held.drop(np.arange(held.table.count))
+    assert held.blocks.segments == 0
     assert held.match(columns) == [[]] * 150
 
 

@@ -69,6 +69,7 @@ class PackedIndex(Structure):
     def __init__(self) -> None:
         super().__init__()
         self._segments = Segments(self.settings)
+        self._live_blocks = LiveBlocks()
         self._pending = _NOTHING_PENDING
         self._is_single = True  # every row has one alternative, of the same number
         self._latest_since: int = FROM_THE_START
@@ -253,6 +254,23 @@ class PackedIndex(Structure):
         columns = self.subscriptions.columns
         sign_pending(columns, *pending[:1], SIGN_ALL_ATTRIBUTES, *pending[1:])
         self._pending = all_read_only(pending)
+
+    # Live events.
+
+    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+        return self._live_blocks.match(columns, self.live)
+
+    def _hold_events(self, first: int) -> None:
+        self._live_blocks.hold(self.live)
+
+    def _drop_events(self, rows: Int64) -> None:
+        self._live_blocks.drop(rows)
+
+    def _renumbered(self, kept: Int64, count: int) -> None:
+        self._live_blocks.keep(kept, self.live)
+
+    def _check_live(self) -> None:
+        self._live_blocks.check(self.live)
 
     def _kept(self, alternatives: Int64) -> Int64:
         """Those of *alternatives* (ascending) whose rows were not removed."""

@@ -28,6 +28,8 @@ from stentor.index.packed.blocks.layout import (
     BlockArrays,
     BlockDimensions,
     Float32,
+    short,
+    whole,
 )
 from stentor.index.packed.blocks.order import order_records, order_scratch
 
@@ -114,13 +116,13 @@ def build_blocks(
 def _is_selective(heads: UInt8) -> UInt8:
     """Whether each of *heads* excludes so much that it is worth a look."""
     low, high = np.hsplit(heads.reshape(-1, HEAD).astype(np.int16), 2)
-    selective: UInt8 = (high - low < MOST_SPANNED).any(axis=1).astype(np.uint8)
-    return selective
+    return np.asarray((high - low < MOST_SPANNED).any(axis=1), np.uint8)
 
 
 def _tree(box: Float32, head: UInt8) -> tuple[Int64, Float32, UInt8]:
     """Where levels start, the boxes of children in eights, and all heads; from boxes of blocks."""
-    boxes, heads, counts = [], [head], [len(head)]
+    boxes: list[Float32] = []
+    heads, counts = [head], [len(head)]
     while not boxes or len(box) > 1:
         nodes = -(-len(box) // FANOUT)
         padded = np.empty((nodes * FANOUT, 4), np.float32)
@@ -176,7 +178,7 @@ def fill_blocks(
         for slot in range(count):
             if slot + AHEAD < count:
                 prefetch(given, index[first + slot + AHEAD] * _RECORD_WORDS)
-            row = np.int64(index[first + slot])
+            row = whole(index[first + slot])
             for word in range(_RECORD_WORDS):
                 words[slot * _RECORD_WORDS + word] = given[row * _RECORD_WORDS + word]
         for word in range(count * _RECORD_WORDS, BLOCK * _RECORD_WORDS):
@@ -221,7 +223,7 @@ def fill_block(
             lowest, highest = min(lowest, one), max(highest, other)
         head[dimension], head[HEAD_HIGH + dimension] = lowest, highest
     for side in range(4):
-        sides, least = single[side * BLOCK :], np.float32(np.inf)
+        sides, least = single[side * BLOCK :], short(np.inf)
         for slot in range(count):
             one = record_float[slot * _FLOATS + BOX_FLOAT + side]
             least = min(least, one)

@@ -82,11 +82,11 @@ def _verdict(records: UInt8, position: int, codes: UInt8, start: int) -> int:
 
     box, flags = floats(record, BOX), int.from_bytes(record[FLAGS : FLAGS + 4].tobytes(), "little")
     lacking = int.from_bytes(event[LACKING : LACKING + 4].tobytes(), "little")
-    may = (low <= lane(VALUE_HIGH)).all() and (high >= lane(0)).all()
-    may = may and (box <= floats(event, POINT)).all() and not flags & lacking
-    sure = (low < lane(ABOVE)).all() and (high > lane(BELOW)).all()
-    sure = may and sure and (box < floats(event, STRICT_POINT)).all() and not flags & UNDECIDED
-    return MAY_MATCH * bool(may) + SURELY * bool(sure)
+    may = bool((low <= lane(VALUE_HIGH)).all() and (high >= lane(0)).all())
+    may = may and bool((box <= floats(event, POINT)).all()) and not flags & lacking
+    sure = may and bool((low < lane(ABOVE)).all() and (high > lane(BELOW)).all())
+    sure = sure and bool((box < floats(event, STRICT_POINT)).all()) and not flags & UNDECIDED
+    return MAY_MATCH * may + SURELY * sure
 
 
 def _compiled_verdict(context: Any, records: Any, position: Any, codes: Any, start: Any) -> Any:

@@ -90,7 +90,8 @@ def choose_live_dimensions(events: EventColumns, rows: Int64) -> BlockDimensions
     starts = np.unique(attribute, return_index=True)[1]
     parts = np.split(values, starts[1:]) if len(values) else []
     parts.sort(key=len, reverse=True)
-    location, uses = NO_DIMENSION, []
+    location = NO_DIMENSION
+    uses: list[_Use] = []
     for part in parts:
         low, high = events.low[part], events.high[part]
         number = int(events.attribute[part[0]])

@@ -60,6 +60,9 @@ from stentor.index.packed.blocks.layout import (
     BlockDimensions,
     BlockEvents,
     Float32,
+    real,
+    short,
+    whole,
 )
 from stentor.index.signature import alternative_signature, event_signature
 
@@ -77,10 +80,10 @@ _HASH_SHIFT = np.uint64(11)
 @kernel_inline
 def rounded_down(value: float) -> float:
     """The largest number of single precision that does not exceed *value*; −FARTHEST at least."""
-    single = np.float32(max(-FARTHEST, min(FARTHEST, value)))
-    if np.float64(single) > value:
-        single = np.nextafter(single, np.float32(-math.inf))
-    return np.float32(max(single, np.float32(-FARTHEST)))
+    single = short(max(-FARTHEST, min(FARTHEST, value)))
+    if real(single) > value:
+        single = np.nextafter(single, short(-math.inf))
+    return short(max(single, short(-FARTHEST)))
 
 
 @kernel_inline
@@ -103,7 +106,7 @@ def dimension_at(dimensions: BlockDimensions, attribute: int) -> int:
 def signed(signature: np.uint64) -> int:
     """A signature in bits 1 to 30: what is in it stays in it."""
     folded = signature | signature >> _SIGNED_BITS | signature >> (_SIGNED_BITS + _SIGNED_BITS)
-    return np.int64(folded & _SIGNED) << 1
+    return whole(folded & _SIGNED) << 1
 
 
 @kernel
@@ -180,7 +183,7 @@ def bound_location(columns: SubscriptionColumns, predicate: int, box: Float32) -
     if kind == MISSING:
         return UNDECIDED
     for side in range(4):  # there must be a location
-        box[side] = max(box[side], np.float32(-FARTHEST))
+        box[side] = max(box[side], short(-FARTHEST))
     if is_negated(kind) or not is_region(kind):
         return 0 if kind == PRESENT else UNDECIDED
     pair = columns.operand_start[predicate]
@@ -209,8 +212,8 @@ def bound_codes(
         start, stop = columns.operand_start[predicate], columns.operand_stop[predicate]
         if kind != MEMBERSHIP or start >= stop:
             return OPEN_LOW, OPEN_HIGH, UNDECIDED
-        first = np.float64(columns.string_hash[start] >> _HASH_SHIFT)
-        last = np.float64(columns.string_hash[stop - 1] >> _HASH_SHIFT)
+        first = real(columns.string_hash[start] >> _HASH_SHIFT)
+        last = real(columns.string_hash[stop - 1] >> _HASH_SHIFT)
         return (
             code_of(dimensions, dimension, first),
             code_of(dimensions, dimension, last),
@@ -260,7 +263,7 @@ def write_events(
         number[LACKING_INT] = 0
         if has_signatures:
             signature = event_signature(events, event, dimensions.dimension_of)
-            number[LACKING_INT] = (np.int64(_SIGNED) << 1) & ~signed(signature)
+            number[LACKING_INT] = (whole(_SIGNED) << 1) & ~signed(signature)
         select_lines(dimensions, left, position, code, to)
 
 
@@ -274,7 +277,7 @@ def value_codes(
         string = events.string[value]
         if string < 0:
             return FIRST_CELL, LAST_CELL  # there, and nothing that has a hash
-        low = high = np.float64(events.string_hash[string] >> _HASH_SHIFT)
+        low = high = real(events.string_hash[string] >> _HASH_SHIFT)
     code = code_of(dimensions, dimension, low)
     return code, code if low == high else code_of(dimensions, dimension, high)
 
@@ -294,8 +297,8 @@ def write_point(x: float, y: float, single: Float32) -> None:
     single[0] = single[4] = down_x
     single[1] = single[5] = down_y
     single[2], single[3] = -down_x, -down_y
-    single[6] = -np.nextafter(down_x, np.float32(math.inf))
-    single[7] = -np.nextafter(down_y, np.float32(math.inf))
+    single[6] = -np.nextafter(down_x, short(math.inf))
+    single[7] = -np.nextafter(down_y, short(math.inf))
 
 
 @kernel_inline
@@ -308,7 +311,7 @@ def select_lines(
     used, has_range, shift = 0, False, dimensions.shift[0]
     for dimension in range(len(dimensions.attribute)):
         first = last = dimensions.line_start[dimension]
-        low, high = np.int64(code[dimension]), np.int64(code[VALUE_HIGH + dimension])
+        low, high = whole(code[dimension]), whole(code[VALUE_HIGH + dimension])
         if low != ABSENT:
             first += 1 + (low >> shift)
             last += 1 + (high >> shift)

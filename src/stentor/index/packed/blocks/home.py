@@ -9,6 +9,7 @@ import numpy as np
 from stentor._jit import direct
 from stentor.encoding.columns import (
     EventColumns,
+    Int32,
     Int64,
     SubscriptionColumns,
     UInt8,
@@ -22,21 +23,23 @@ from stentor.index.packed.blocks.layout import (
     BLOCK,
     BOX_FLOAT,
     EVENT_LINES,
+    FANOUT,
     RECORD,
     BlockDimensions,
 )
+from stentor.index.packed.blocks.match import match_event
 from stentor.index.packed.blocks.move import move_slots
 from stentor.index.packed.blocks.store import TILE, BlockStore, TileMemory
 from stentor.index.packed.homes import Found
 
-_write_events = direct(write_events)
+_write_events, _match_event = direct(write_events), direct(match_event)
 
 
 class Blocks(BlockStore):
     """Alternatives in blocks, for events."""
 
     name = "blocks"
-    _kept: TileMemory | None = None  # of one event
+    _kept: tuple[TileMemory, Int32] | None = None  # of one event
 
     @classmethod
     def build(cls, columns: SubscriptionColumns, alternatives: Int64) -> Self:
@@ -64,9 +67,23 @@ class Blocks(BlockStore):
         if not len(self.member):
             return 0
         if self._kept is None:
-            self._kept = TileMemory(self.blocks, 1, EVENT_LINES)
-        self._write(events, 0, 1, self._kept)
-        return self.match_tile(self._kept, 1, 0, 0, found)
+            blocks = len(self.blocks.record) // (BLOCK * RECORD)
+            front = np.empty(2 * (blocks + FANOUT), np.int32)
+            self._kept = TileMemory(self.blocks, 1, EVENT_LINES), front
+        memory, front = self._kept
+        return _match_event(
+            events,
+            self.dimensions,
+            self.blocks,
+            self.places,
+            memory.written,
+            memory.events,
+            front,
+            memory.scratch,
+            found.event,
+            found.alternative,
+            found.covered,
+        )
 
     def _write(self, events: EventColumns, start: int, count: int, memory: TileMemory) -> None:
         """Write *count* events from *start* on into *memory*."""
@@ -82,7 +99,7 @@ class Blocks(BlockStore):
         """
         slots, here = self.slots(alternatives)
         if not self.is_writable:
-            return here[:0]
+            return np.zeros(0, np.int64)
         is_live = self.is_live(slots) != 0
         slots, here = slots[is_live], here[is_live]
         is_moved = np.empty(len(slots), np.uint8)
@@ -97,7 +114,7 @@ class Blocks(BlockStore):
             record.view(np.float32)[BOX_FLOAT:],
             is_moved,
         )
-        far = here[is_moved == 0]
+        far: Int64 = here[is_moved == 0]
         self.remove(far)
         return far
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stentor.encoding.columns import Float64, Int32, Int64, UInt8, UInt64
+
+#: Numbers of 64 bits, and of single precision, as kernels make them.
+_WHOLE: Any = np.int64
+_REAL: Any = np.float64
+_SHORT: Any = np.float32
+whole: Callable[[Any], int] = _WHOLE
+real: Callable[[Any], float] = _REAL
+short: Callable[[Any], float] = _SHORT
 
 UInt16 = npt.NDArray[np.uint16]
 Float32 = npt.NDArray[np.float32]
@@ -59,7 +68,7 @@ VALUE_HIGH: Final = 32
 ABOVE: Final = 64  # a low code must be less for its bound to hold surely
 BELOW: Final = 96  # a high code must be more
 POINT: Final = 128  # x, y, −x, −y, rounded down
-STRICT_POINT: Final = 144  # x, y, −(x + ε), −(y + ε): the next numbers above
+STRICT_POINT: Final = 144  # x, y and the next numbers above them, negated
 LACKING: Final = 160  # the bits of signatures that the event has not
 POINT_FLOAT: Final = POINT // 4
 LACKING_INT: Final = LACKING // 4

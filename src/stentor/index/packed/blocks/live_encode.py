@@ -56,6 +56,8 @@ from stentor.index.packed.blocks.layout import (
     BlockDimensions,
     BlockEvents,
     Float32,
+    short,
+    whole,
 )
 from stentor.index.signature import alternative_signature, event_signature
 
@@ -97,8 +99,8 @@ def write_live_records(
                 x = rounded_down(clamped(events.low[value]))
                 y = rounded_down(clamped(events.high[value]))
                 box[0], box[1] = x, y
-                box[2] = -np.nextafter(x, np.float32(math.inf))
-                box[3] = -np.nextafter(y, np.float32(math.inf))
+                box[2] = -np.nextafter(x, short(math.inf))
+                box[3] = -np.nextafter(y, short(math.inf))
             elif dimension != NO_DIMENSION:
                 low, high = value_codes(events, value, dimensions, dimension)
                 code[dimension], code[HIGH + dimension] = low, high
@@ -191,7 +193,7 @@ def write_strict_codes(dimensions: BlockDimensions, code: UInt8) -> None:
     for lane in range(_LANES):
         code[BELOW + lane], code[ABOVE + lane] = NOT_ASKED_LOW, NOT_ASKED_HIGH
     for dimension in range(len(dimensions.attribute)):
-        low, high = np.int64(code[dimension]), np.int64(code[VALUE_HIGH + dimension])
+        low, high = whole(code[dimension]), whole(code[VALUE_HIGH + dimension])
         below, above = low, high
         if low == ABSENT:
             below = ABSENT - 1
@@ -214,7 +216,7 @@ def select_query_lines(
     cells = len(dimensions.first_code) // 2
     for dimension in range(len(dimensions.attribute)):
         start = dimensions.line_start[dimension]
-        low, high = np.int64(code[dimension]), np.int64(code[VALUE_HIGH + dimension])
+        low, high = whole(code[dimension]), whole(code[VALUE_HIGH + dimension])
         if low == NOT_ASKED_LOW:
             continue
         one = start if high <= ABSENT else start + 1 + (min(high, OPEN_HIGH) >> shift)

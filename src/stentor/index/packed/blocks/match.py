@@ -22,8 +22,9 @@ from stentor._lines import (
     line_at,
     put_line,
 )
-from stentor.encoding.columns import Int64, UInt8
+from stentor.encoding.columns import EventColumns, Int32, Int64, UInt8
 from stentor.index.packed.blocks.compare import head_meets, verdict
+from stentor.index.packed.blocks.encode import write_events
 from stentor.index.packed.blocks.layout import (
     ALTERNATIVE_PLACES,
     BLOCK,
@@ -41,8 +42,10 @@ from stentor.index.packed.blocks.layout import (
     RECORD,
     WORDS,
     BlockArrays,
+    BlockDimensions,
     BlockEvents,
     BlockScratch,
+    whole,
 )
 
 _NONE, _ONE = np.uint64(0), np.uint64(1)
@@ -118,12 +121,115 @@ def match_events(
     )
 
 
+@kernel
+def match_event(
+    given: EventColumns,
+    dimensions: BlockDimensions,
+    blocks: BlockArrays,
+    places: int,
+    written: BlockEvents,
+    events: BlockEvents,
+    front: Int32,
+    scratch: BlockScratch,
+    found_event: Int64,
+    found_alternative: Int64,
+    covered: UInt8,
+) -> int:
+    """The pairs of the first of *given*; what does not fit is only counted.
+
+    *written* and *events* are the same memory, writable and read-only; *front* is scratch for the
+    nodes of two levels.
+    """
+    write_events(given, 0, 1, dimensions, blocks.left, blocks.signed[0] != 0, written)
+    lines = dimensions.line_start[len(dimensions.line_start) - 1]
+    levels = len(blocks.level_start) - 2
+    current, following = front[: len(front) // 2], front[len(front) // 2 :]
+    current[0] = 0
+    count = 1
+    for level in range(levels):
+        reached = 0
+        for position in range(count):
+            number = whole(current[position])
+            children = children_around(blocks, blocks.level_start[level] + number, events, 0)
+            while children != _NONE:
+                following[reached] = number * FANOUT + whole(trailing_zeros(children))
+                children &= children - _ONE
+                reached += 1
+        current, following, count = following, current, reached
+    reached = 0
+    for position in range(count):
+        head = blocks.level_start[levels] + whole(current[position])
+        current[reached] = current[position]
+        reached += blocks.is_selective[head] == 0 or head_meets(
+            blocks.head, head * HEAD, events.code, 0
+        )
+    pending = found = 0
+    for position in range(reached):
+        block = whole(current[position])
+        if position + 1 < reached:
+            prefetch_lines(blocks, lines, places, whole(current[position + 1]), events)
+        left = intersection(blocks, lines, places, block, events, 0)
+        if has_bits(left):
+            pending = list_slots(blocks, block, left, 0, pending, scratch)
+            if pending >= PENDING:
+                found = compare_records(
+                    blocks,
+                    pending,
+                    0,
+                    events,
+                    scratch,
+                    found,
+                    found_event,
+                    found_alternative,
+                    covered,
+                )
+                pending = 0
+    return compare_records(
+        blocks, pending, 0, events, scratch, found, found_event, found_alternative, covered
+    )
+
+
+@kernel_inline
+def prefetch_lines(
+    blocks: BlockArrays, lines: int, places: int, block: int, events: BlockEvents
+) -> None:
+    """Prefetch all lines of *block* that the only event selects: some of them would not help."""
+    base = block * lines * WORDS
+    prefetch(blocks.line, base)
+    if places > 0:
+        cuts = block * PLACE_CUTS
+        x = 1 + cuts_up_to(blocks.place_cut, cuts, events.code_float[POINT_FLOAT])
+        y = 1 + cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, events.code_float[POINT_FLOAT + 1])
+        prefetch(blocks.line, base + x * WORDS)
+        prefetch(blocks.line, base + ((places >> 1) + y) * WORDS)
+    for position in range(events.used[0]):
+        prefetch(blocks.line, base + whole(events.line[position]) * WORDS)
+
+
+@kernel_inline
+def children_around(blocks: BlockArrays, node: int, events: BlockEvents, event: int) -> np.uint64:
+    """A bit for each child of *node* whose box meets *event*; none where its head does not."""
+    if blocks.is_selective[node] != 0 and not head_meets(
+        blocks.head, node * HEAD, events.code, event * EVENT
+    ):
+        return _NONE
+    at = event * _EVENT_FLOATS + POINT_FLOAT
+    return boxes_meeting(
+        blocks.box,
+        node * 4 * FANOUT,
+        -events.code_float[at + 2],
+        -events.code_float[at + 3],
+        events.code_float[at],
+        events.code_float[at + 1],
+    )
+
+
 @inner_kernel
 def send_down(
     blocks: BlockArrays,
     level: int,
     number: int,
-    listed: Int64,
+    listed: Int32,
     count: int,
     span: int,
     events: BlockEvents,
@@ -134,24 +240,12 @@ def send_down(
     node[0], node[1] = number, 0
     for child in range(FANOUT):
         node[2 + child] = 0
-    head = blocks.level_start[level] + number
-    is_selective = blocks.is_selective[head] != 0
     to = scratch.events[(1 + level * FANOUT) * span :]
     for position in range(count):
-        event = np.int64(listed[position])
-        if is_selective and not head_meets(blocks.head, head * HEAD, events.code, event * EVENT):
-            continue
-        at = event * _EVENT_FLOATS + POINT_FLOAT
-        children = boxes_meeting(
-            blocks.box,
-            head * 4 * FANOUT,
-            -events.code_float[at + 2],
-            -events.code_float[at + 3],
-            events.code_float[at],
-            events.code_float[at + 1],
-        )
+        event = whole(listed[position])
+        children = children_around(blocks, blocks.level_start[level] + number, events, event)
         while children != _NONE:
-            child = np.int64(trailing_zeros(children))
+            child = whole(trailing_zeros(children))
             children &= children - _ONE
             to[child * span + node[2 + child]] = event
             node[2 + child] += 1
@@ -218,16 +312,14 @@ def place_lines(
 @kernel_inline
 def selected(blocks: BlockArrays, base: int, events: BlockEvents, position: int) -> Line:
     """A line that an event selects."""
-    return line_at(blocks.line, base + np.int64(events.line[position]) * WORDS)
+    return line_at(blocks.line, base + whole(events.line[position]) * WORDS)
 
 
 @kernel_inline
 def joined_lines(blocks: BlockArrays, base: int, events: BlockEvents, position: int) -> Line:
     """All lines of the cells that a range meets."""
     line = selected(blocks, base, events, position)
-    for number in range(
-        np.int64(events.line[position]) + 1, np.int64(events.last_line[position]) + 1
-    ):
+    for number in range(whole(events.line[position]) + 1, whole(events.last_line[position]) + 1):
         line = either(line, line_at(blocks.line, base + number * WORDS))
     return line
 
@@ -240,11 +332,11 @@ def list_slots(
     put_line(scratch.words, 0, left)
     some = filled_words(left)
     while some != _NONE:
-        word = np.int64(trailing_zeros(some))
+        word = whole(trailing_zeros(some))
         some &= some - _ONE
         bits = scratch.words[word]
         while bits != _NONE:
-            slot = block * BLOCK + 64 * word + np.int64(trailing_zeros(bits))
+            slot = block * BLOCK + 64 * word + whole(trailing_zeros(bits))
             bits &= bits - _ONE
             prefetch(blocks.record, slot * RECORD)
             scratch.slot[pending] = slot

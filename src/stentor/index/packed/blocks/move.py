@@ -27,6 +27,8 @@ from stentor.index.packed.blocks.layout import (
     BlockArrays,
     BlockDimensions,
     Float32,
+    real,
+    whole,
 )
 
 #: How much wider and taller, in all, the box of a block may become by one move.
@@ -94,20 +96,20 @@ def box_position(blocks: BlockArrays, block: int) -> int:
     """Where x1 of the box of *block* is; y1, x2 and y2 follow, eight further each."""
     levels = len(blocks.level_start) - 2
     node = blocks.level_start[levels - 1] + block // FANOUT
-    return node * 4 * FANOUT + block % FANOUT
+    return whole(node) * 4 * FANOUT + block % FANOUT
 
 
 @kernel_inline
 def fits(blocks: BlockArrays, block: int, box: Float32) -> bool:
     """Whether the box of *block* grows little, or not at all, by *box*."""
     at = box_position(blocks, block)
-    x1, y1 = np.float64(blocks.box[at]), np.float64(blocks.box[at + FANOUT])
-    x2, y2 = np.float64(blocks.box[at + 2 * FANOUT]), np.float64(blocks.box[at + 3 * FANOUT])
-    wide = max(x2, -np.float64(box[2])) - min(x1, np.float64(box[0]))
-    tall = max(y2, -np.float64(box[3])) - min(y1, np.float64(box[1]))
+    x1, y1 = real(blocks.box[at]), real(blocks.box[at + FANOUT])
+    x2, y2 = real(blocks.box[at + 2 * FANOUT]), real(blocks.box[at + 3 * FANOUT])
+    wide = max(x2, -real(box[2])) - min(x1, real(box[0]))
+    tall = max(y2, -real(box[3])) - min(y1, real(box[1]))
     if wide == x2 - x1 and tall == y2 - y1:
         return True
-    return wide + tall <= (1.0 + MOST_GROWTH) * (x2 - x1 + y2 - y1)
+    return bool(wide + tall <= (1.0 + MOST_GROWTH) * (x2 - x1 + y2 - y1))
 
 
 @kernel_inline
@@ -153,7 +155,7 @@ def live_slots(line: UInt64, lines: int, slots: Int64, is_live: UInt8) -> None:
 def find_slots(member: Int32, slot_of: Int32, alternatives: Int64, slots: Int64) -> int:
     """The slots of *alternatives*, −1 where one is not in *member*; how many there are."""
     known = 0
-    is_dense = len(member) > 0 and np.int64(member[len(member) - 1]) - member[0] + 1 == len(member)
+    is_dense = len(member) > 0 and whole(member[len(member) - 1]) - member[0] + 1 == len(member)
     for position in range(len(alternatives)):
         alternative = alternatives[position]
         start, stop = 0, len(member)

@@ -23,6 +23,8 @@ from stentor.index.packed.blocks.layout import (
     NOT_ASKED_LOW,
     RECORD,
     Float32,
+    real,
+    whole,
 )
 
 #: Records that a split is judged by.
@@ -51,6 +53,7 @@ class OrderScratch(NamedTuple):
     sorted: Float64  # (SAMPLE,)
     side: Float64  # (4 × SAMPLE,) x1, y1, x2, y2
     state: Int64  # (1,) of random numbers
+    times: Int64  # (256,) how often each code is met
 
 
 def order_scratch(count: int) -> OrderScratch:
@@ -63,6 +66,7 @@ def order_scratch(count: int) -> OrderScratch:
         sorted=np.empty(SAMPLE),
         side=np.empty(4 * SAMPLE),
         state=np.ones(1, np.int64),
+        times=np.empty(256, np.int64),
     )
 
 
@@ -103,7 +107,7 @@ def order_records(
 @kernel_inline
 def left_blocks(blocks: int, share: float) -> int:
     """How many of *blocks* go to the left: a *share*, where it is half in whole nodes."""
-    left = min(max(np.int64(blocks * share + 0.5), 1), blocks - 1)
+    left = min(max(whole(blocks * share + 0.5), 1), blocks - 1)
     if share != 0.5:
         return left
     unit = 1
@@ -118,7 +122,7 @@ def key_of(record: UInt8, record_float: Float32, row: int, axis: int) -> float:
     """Where a record is along *axis*."""
     if axis >= FIRST_CODE:
         dimension = (axis - FIRST_CODE) >> 1
-        return np.float64(record[row * RECORD + dimension + HIGH * ((axis - FIRST_CODE) & 1)])
+        return real(record[row * RECORD + dimension + HIGH * ((axis - FIRST_CODE) & 1)])
     box = record_float[row * _FLOATS + BOX_FLOAT : (row + 1) * _FLOATS]
     x1, y1, x2, y2 = sides_of(box)
     if axis == X:
@@ -132,10 +136,10 @@ def key_of(record: UInt8, record_float: Float32, row: int, axis: int) -> float:
 def sides_of(box: Float32) -> tuple[float, float, float, float]:
     """x1, y1, x2, y2 of a record's box, none of them farther than _FAR."""
     return (
-        max(min(np.float64(box[0]), _FAR), -_FAR),
-        max(min(np.float64(box[1]), _FAR), -_FAR),
-        min(max(-np.float64(box[2]), -_FAR), _FAR),
-        min(max(-np.float64(box[3]), -_FAR), _FAR),
+        max(min(real(box[0]), _FAR), -_FAR),
+        max(min(real(box[1]), _FAR), -_FAR),
+        min(max(-real(box[2]), -_FAR), _FAR),
+        min(max(-real(box[3]), -_FAR), _FAR),
     )
 
 
@@ -154,7 +158,7 @@ def choose_split(
     count = min(SAMPLE, stop - start)
     step = (stop - start) / count
     for position in range(count):
-        within = np.int64((position + random_share(scratch.state)) * step)
+        within = whole((position + random_share(scratch.state)) * step)
         row = index[min(start + within, stop - 1)]
         scratch.sample[position] = row
         sides = sides_of(record_float[row * _FLOATS + BOX_FLOAT : (row + 1) * _FLOATS])
@@ -179,7 +183,7 @@ def choose_split(
 def random_share(state: Int64) -> float:
     """A number from 0 to 1, the next of a sequence."""
     state[0] = (state[0] * 1103515245 + 12345) & 0x7FFFFFFF
-    return (state[0] >> 7) / 16777216.0
+    return real(state[0] >> 7) / 16777216.0
 
 
 @kernel_inline
@@ -222,7 +226,7 @@ def median_of(value: Float64, count: int, ordered: Float64) -> float:
             ordered[position] = ordered[position - 1]
             position -= 1
         ordered[position] = value[one]
-    return ordered[(count - 1) >> 1]
+    return real(ordered[(count - 1) >> 1])
 
 
 @kernel_inline
@@ -232,19 +236,23 @@ def code_cost(record: UInt8, axis: int, count: int, scratch: OrderScratch) -> tu
     One is at the median, the other between those that ask for the attribute and those that do not.
     """
     dimension, is_high = (axis - FIRST_CODE) >> 1, (axis - FIRST_CODE) & 1
-    unasked = 0
+    for code in range(256):
+        scratch.times[code] = 0
     for one in range(count):
-        code = record[scratch.sample[one] * RECORD + dimension + HIGH * is_high]
+        code = whole(record[scratch.sample[one] * RECORD + dimension + HIGH * is_high])
         scratch.value[one] = code
-        unasked += code == (NOT_ASKED_HIGH if is_high else NOT_ASKED_LOW)
-    if unasked == count:
+        scratch.times[code] += 1
+    if scratch.times[NOT_ASKED_HIGH if is_high else NOT_ASKED_LOW] == count:
         return 1.0, 0.5
-    median = median_of(scratch.value, count, scratch.sorted)
+    median, before = 0, whole(scratch.times[0])
+    while 2 * before < count:
+        median += 1
+        before += whole(scratch.times[median])
     best, share = 1.0, 0.5
     for way in range(2):
-        limit = median
+        limit = real(median)
         if way == 1:
-            limit = NOT_ASKED_HIGH - 1.0 if is_high else 0.0 + NOT_ASKED_LOW
+            limit = NOT_ASKED_HIGH - 1.0 if is_high else real(NOT_ASKED_LOW)
         cost, left = spanned(record, dimension, limit, count, scratch)
         if cost < best:
             best, share = cost, 0.5 if way == 0 else left
@@ -284,9 +292,9 @@ def select(key: Float32, index: Int32, start: int, stop: int, middle: int, state
     first, last = start, stop - 1
     while first < last:
         span = last - first
-        a = key[first + np.int64(random_share(state) * span)]
-        b = key[first + np.int64(random_share(state) * span)]
-        c = key[first + np.int64(random_share(state) * span)]
+        a = key[first + whole(random_share(state) * span)]
+        b = key[first + whole(random_share(state) * span)]
+        c = key[first + whole(random_share(state) * span)]
         pivot = max(min(a, b), min(max(a, b), c))
         low, high = first, last
         while low <= high:

@@ -102,6 +102,14 @@ class BlockStore:
             slots, _ = self.slots(members)
             self._count -= remove_slots(self._arrays.line, self.lines, read_only(slots))
 
+    def renumber(self, members: Int64) -> None:
+        """Let each of *members* (ascending, all that are live among them) be its position there."""
+        live = self.is_live(self._slot_of.astype(np.int64)) != 0
+        slots = self._slot_of[live]
+        self.member = np.searchsorted(members, self.member[live]).astype(np.int32)
+        self._slot_of = slots
+        self._arrays.record_int.reshape(-1, RECORD // 4)[slots, MEMBER_INT] = self.member
+
     def slots(self, members: Int64) -> tuple[Int64, Int64]:
         """The slots of those of *members* that have one, and which those are."""
         given = read_only(np.ascontiguousarray(members, np.int64))
