@@ -29,7 +29,7 @@ from stentor.language.normalise import normalise
 from stentor.language.parser import parse
 from stentor.model import Constant, Event, Kind, Point, Schema
 from tests.support.checked import Checked, checked
-from tests.support.workloads import Intervals, WordsAndPlaces
+from tests.support.workloads import WordsAndPlaces
 
 SCHEMA = Schema.declare({"price": "number", "colour": "string", "text": "string", "loc": "point"})
 WISHES = [

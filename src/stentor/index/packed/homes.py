@@ -35,6 +35,12 @@ def found_for(capacity: int) -> Found:
     )
 
 
+def between(found: Found, start: int, stop: int | None) -> Found:
+    """The part of *found* from *start* to *stop*."""
+    event, alternative, covered = found
+    return Found(event[start:stop], alternative[start:stop], covered[start:stop])
+
+
 class Home(Protocol):
     """Alternatives in one form of memory."""
 

@@ -30,7 +30,7 @@ from stentor.index.live import SIGN_ALL_ATTRIBUTES
 from stentor.index.packed.blocks import LiveBlocks
 from stentor.index.packed.check import check_packed
 from stentor.index.packed.growth import Segments
-from stentor.index.packed.homes import Found, found_for
+from stentor.index.packed.homes import Found, between, found_for
 from stentor.index.packed.match import (
     Holding,
     Pending,
@@ -39,7 +39,7 @@ from stentor.index.packed.match import (
     rows_of_one,
     sign_pending,
 )
-from stentor.index.packed.segments import LAYOUT, Segment, after
+from stentor.index.packed.segments import LAYOUT, Segment
 from stentor.index.packed.settings import PackedSettings
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.storage.arrays import read_arrays, write_arrays
@@ -75,7 +75,6 @@ class PackedIndex(Structure):
         self._latest_since: int = FROM_THE_START
         self._first_end: int = NEVER  # no row ends before
         self._gone = 0  # rows that were removed since the segments were built without them
-        self._live_blocks = LiveBlocks()
         self._capacity_each = 8
         self._marks: list[RowSet] = []
         self._one = found_for(1024), row_set(0)
@@ -97,7 +96,7 @@ class PackedIndex(Structure):
             for segment in segments:
                 count = segment.match(events, found, count)
             if len(pending.alternative):
-                rest = after(found, count)
+                rest = between(found, count, None)
                 count += match_pending(columns, pending, SIGN_ALL_ATTRIBUTES, events, rest)
             if count <= len(found.event):
                 break
@@ -107,7 +106,7 @@ class PackedIndex(Structure):
                 return concatenate_pairs([self._match_tile(one) for one in cuts])
             found = found_for(count + count // 8)
         self._capacity_each = max(self._capacity_each, 2 * count // max(1, events_count))
-        return self._rows_of(events, Found(*(array[:count] for array in found)))
+        return self._rows_of(events, between(found, 0, count))
 
     def _rows_of(self, events: EventColumns, found: Found) -> MatchPairs:
         """The rows that *found* leads to."""
@@ -161,7 +160,7 @@ class PackedIndex(Structure):
         for segment in self._segments.all:
             count = segment.match_one(columns, pairs, count)
         if len(self._pending.alternative):
-            rest = after(pairs, count)
+            rest = between(pairs, count, None)
             count += _match_pending(
                 table.columns, self._pending, SIGN_ALL_ATTRIBUTES, columns, rest
             )
@@ -188,21 +187,6 @@ class PackedIndex(Structure):
         self._learn(first)
         start = columns.alternative_start
         self._add(np.arange(start[first], start[-1]))
-
-    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
-        return self._live_blocks.match(columns, self.live)
-
-    def _hold_events(self, first: int) -> None:
-        self._live_blocks.hold(self.live)
-
-    def _drop_events(self, rows: Int64) -> None:
-        self._live_blocks.drop(rows)
-
-    def _renumbered(self, kept: Int64, count: int) -> None:
-        self._live_blocks.keep(self.live)
-
-    def _check_live(self) -> None:
-        self._live_blocks.check(self.live)
 
     def _learn(self, first: int) -> None:
         """Update what is known of all rows with those from *first* on."""
@@ -252,7 +236,9 @@ class PackedIndex(Structure):
             np.empty(len(alternatives), np.int64),
         )
         columns = self.subscriptions.columns
-        sign_pending(columns, *pending[:1], SIGN_ALL_ATTRIBUTES, *pending[1:])
+        sign_pending(
+            columns, pending.alternative, SIGN_ALL_ATTRIBUTES, pending.signature, pending.bound
+        )
         self._pending = all_read_only(pending)
 
     # Live events.
@@ -277,7 +263,8 @@ class PackedIndex(Structure):
         hidden = self.subscriptions.validity.hidden
         start = self.subscriptions.columns.alternative_start
         row = np.searchsorted(start, alternatives, side="right") - 1
-        return alternatives[hidden[row] == 0]
+        kept: Int64 = alternatives[hidden[row] == 0]
+        return kept
 
     def _alternatives_of(self, rows: Int64) -> Int64:
         return children(self.subscriptions.columns.alternative_start, rows)[0]

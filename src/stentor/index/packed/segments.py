@@ -9,7 +9,7 @@ import numpy as np
 from stentor.encoding.columns import EventColumns, Int64, SubscriptionColumns
 from stentor.index.packed.blocks import Blocks
 from stentor.index.packed.cost_model import choose_homes
-from stentor.index.packed.homes import Found, Home, HomeArrays
+from stentor.index.packed.homes import Found, Home, HomeArrays, between
 from stentor.index.packed.lists import Lists
 
 #: Said of what is saved: of another layout it is built anew.
@@ -51,13 +51,13 @@ class Segment(NamedTuple):
     def match(self, events: EventColumns, found: Found, count: int) -> int:
         """Append the pairs of *events* after the first *count*; how many there are then."""
         for home in self.homes:
-            count += home.match(events, after(found, count))
+            count += home.match(events, between(found, count, None))
         return count
 
     def match_one(self, events: EventColumns, found: Found, count: int) -> int:
         """`match` for the first of *events*."""
         for home in self.homes:
-            count += home.match_one(events, after(found, count))
+            count += home.match_one(events, between(found, count, None))
         return count
 
     def remove(self, alternatives: Int64) -> None:
@@ -100,8 +100,3 @@ class Segment(NamedTuple):
     def stats(self) -> dict[str, Any]:
         """Figures for people, by home."""
         return {home.name: home.stats() for home in self.homes}
-
-
-def after(found: Found, count: int) -> Found:
-    """The part of *found* after the first *count*."""
-    return Found(*(array[count:] for array in found)) if count else found

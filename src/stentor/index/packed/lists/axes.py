@@ -136,7 +136,8 @@ def with_cells(
         axes = axes._replace(is_exact=read_only(is_exact))
         if count == 0 or attempt == 2:
             break
-        fuller = _with_cuts(axes, *(one[: min(count, MOST_MISSED)] for one in missed))
+        kept = min(count, MOST_MISSED)
+        fuller = _with_cuts(axes, missed[0][:kept], missed[1][:kept])
         if fuller is None:
             break
         axes = fuller

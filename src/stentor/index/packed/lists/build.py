@@ -105,7 +105,7 @@ def build_lists(columns: SubscriptionColumns, alternatives: Int64) -> ListArrays
     axes, cells = with_cells(
         columns, alternatives, choose_axes(columns, alternatives), read_only(predicate_at)
     )
-    codes = int(table.count[0])
+    codes = int(table.used[0])
     filed = Filed(
         columns,
         alternatives,
@@ -136,7 +136,7 @@ def _tokens_of(columns: SubscriptionColumns, alternatives: Int64) -> tuple[Token
     )
     write_tokens(columns, alternatives, tokens)
     table = _table(_FIRST_SLOTS)
-    table.count[0] = 1  # the first is ANY_EVENT
+    table.used[0] = 1  # the first is ANY_EVENT
     done = 0
     while (done := assign_codes(columns, tokens, done, table)) < count:
         table = _grown(table)
@@ -160,7 +160,7 @@ def _grown(table: CodeTable) -> CodeTable:
     copy_slots(fresh.spread, read_only(table.slot), fresh.slot)
     fresh.known[: len(table.known)] = table.known
     fresh.is_shared[: len(table.is_shared)] = table.is_shared
-    fresh.count[0] = table.count[0]
+    fresh.used[0] = table.used[0]
     return fresh
 
 
@@ -256,7 +256,7 @@ def _levels(count: int) -> Int64:
 
 def _keys_of(filed: Filed, table: CodeTable, lists: Int32, attribute_code: Int32) -> ListKeys:
     """What events look their keys up in."""
-    codes, known = int(table.count[0]), lists.reshape(-1, FIELDS)
+    codes, known = int(table.used[0]), lists.reshape(-1, FIELDS)
     first = table.known.reshape(-1, KNOWN)[:codes, TOKEN].copy()
     owner, numbers = np.full(len(known), OF_ATTRIBUTE, np.int32), np.zeros(len(known))
     start, stop = np.zeros(len(known), np.int64), np.zeros(len(known), np.int64)

@@ -27,6 +27,7 @@ from stentor.index.packed.lists.layout import (
     NO_CODE,
     ListAxes,
     UInt16,
+    whole,
 )
 
 #: A predicate that leaves so little of its axis is narrow, and middling.
@@ -65,7 +66,7 @@ def choose_keys(
     """Fill *entries*, and *attribute_code* from *next_code* on; how many there are of each."""
     tokens, count = filed.tokens, 0
     for owner in range(len(filed.alternatives)):
-        best, chosen, is_set = np.inf, np.int64(NO_TOKEN), False
+        best, chosen, is_set = np.inf, whole(NO_TOKEN), False
         token, stop = tokens.start[owner], tokens.start[owner + 1]
         while token < stop:
             after = next_predicate(tokens, token, stop)
@@ -91,12 +92,12 @@ def choose_keys(
                 while chosen < after and tokens.group[chosen] == group:
                     chosen += 1
         else:
-            code = np.int64(ANY_EVENT)
+            code = whole(ANY_EVENT)
             if slot >= 0:
                 if attribute_code[slot] == NO_CODE:
                     attribute_code[slot] = next_code
                     next_code += 1
-                code = np.int64(attribute_code[slot])
+                code = whole(attribute_code[slot])
             count = add_entry(entries, count, owner, NO_TOKEN, code)
     return count, next_code
 
@@ -158,8 +159,8 @@ def share_left(filed: Filed, owner: int, number: int) -> float:
             return 1.0
         cuts = axes.cut_start[axis + 1] - axes.cut_start[axis]
         low, high = (
-            np.int64(filed.cells[cell + 2 * side]),
-            np.int64(filed.cells[cell + 2 * side + 1]),
+            whole(filed.cells[cell + 2 * side]),
+            whole(filed.cells[cell + 2 * side + 1]),
         )
         share *= min(1.0, (min(high, cuts) - max(low, 1) + 1) / max(1, cuts))
     return max(share, 0.0)
@@ -207,11 +208,11 @@ def axis_cells(filed: Filed, owner: int, axis: int) -> tuple[int, int]:
         if is_region(columns.kind[predicate]):
             for side in range(2):
                 if axis_at(axes, attribute, X + side) == axis:
-                    low = max(low, np.int64(filed.cells[cell + 2 * side]))
-                    high = min(high, np.int64(filed.cells[cell + 2 * side + 1]))
+                    low = max(low, whole(filed.cells[cell + 2 * side]))
+                    high = min(high, whole(filed.cells[cell + 2 * side + 1]))
         elif axis_at(axes, attribute, VALUE) == axis:
-            low = max(low, np.int64(filed.cells[cell]))
-            high = min(high, np.int64(filed.cells[cell + 1]))
+            low = max(low, whole(filed.cells[cell]))
+            high = min(high, whole(filed.cells[cell + 1]))
     return low, high
 
 

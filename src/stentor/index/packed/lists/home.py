@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from stentor.index.packed.lists.layout import (
     LACKS_LOW,
     LONG,
     MOST_MET,
-    POINTER,
     STACK,
     Granules,
     ListAxes,
@@ -37,7 +36,7 @@ class Lists:
     What is removed stays until the lists are built anew: the index knows that it is gone.
     """
 
-    name: ClassVar[str] = "lists"
+    name = "lists"
 
     def __init__(self, arrays: ListArrays, count: int) -> None:
         self.arrays_of = arrays
@@ -99,13 +98,6 @@ class Lists:
         """
         return alternatives
 
-    def alternatives(self) -> Int64:
-        """The alternatives that are here, ascending, each once."""
-        entry = self.arrays_of.granules.entry
-        starts, counts = (self._lists()[:, field].astype(np.int64) for field in (0, COUNT))
-        places = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        return np.unique(entry[places].astype(np.int64) & POINTER)
-
     def _lists(self) -> Any:
         return self.arrays_of.keys.lists.reshape(-1, FIELDS)
 
@@ -117,11 +109,12 @@ class Lists:
 
     @classmethod
     def over(cls, arrays: HomeArrays) -> Self:
-        bundles = (
+        keys, axes, granules = (
             all_read_only(kind(*(arrays[name] for name in kind._fields)))
             for kind in (ListKeys, ListAxes, Granules)
         )
-        return cls(ListArrays(*bundles), int(arrays["count"][0]))
+        made: Any = ListArrays
+        return cls(made(keys, axes, granules), int(arrays["count"][0]))
 
     def stats(self) -> dict[str, Any]:
         counts = self._lists()[:, COUNT]

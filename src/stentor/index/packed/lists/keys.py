@@ -15,7 +15,7 @@ from stentor._jit import kernel, kernel_inline
 from stentor.encoding.columns import LAST, Int32, Int64, SubscriptionColumns, UInt8, UInt64
 from stentor.encoding.kinds import INTERVAL, INTERVALS, KEYWORDS, MEMBERSHIP
 from stentor.encoding.spread import first_slot
-from stentor.index.packed.lists.layout import NO_CODE
+from stentor.index.packed.lists.layout import NO_CODE, whole
 from stentor.index.signature import attribute_hash
 from stentor.index.verify.scratch import same_bytes
 
@@ -52,7 +52,7 @@ class CodeTable(NamedTuple):
     slot: UInt64  # (2 × slots,) a hash and its code + 1, or 0
     known: Int64  # (codes × KNOWN,) the first token, how often it is needed, its bytes
     is_shared: UInt8  # (codes,) 1 where different strings have the same hash
-    count: Int64  # (1,) codes in use; they start at 1
+    used: Int64  # (1,) codes in use; they start at 1
 
 
 @kernel_inline
@@ -192,7 +192,7 @@ def assign_codes(columns: SubscriptionColumns, tokens: Tokens, start: int, table
         hashed = tokens.hash[token]
         slot = first_slot(table.spread, hashed)
         while table.slot[2 * slot + 1] != FREE:
-            code = np.int64(table.slot[2 * slot + 1]) - 1
+            code = whole(table.slot[2 * slot + 1]) - 1
             if table.slot[2 * slot] == hashed:
                 if same_token(columns, tokens, table, code, token):
                     break
@@ -202,12 +202,12 @@ def assign_codes(columns: SubscriptionColumns, tokens: Tokens, start: int, table
                     table.is_shared[code] = 1
                     break
             slot = (slot + 1) & last
-        code = np.int64(table.slot[2 * slot + 1]) - 1
+        code = whole(table.slot[2 * slot + 1]) - 1
         if code == NO_CODE:
-            code = table.count[0]
+            code = table.used[0]
             if code >= len(table.is_shared):
                 return token
-            table.count[0] = code + 1
+            table.used[0] = code + 1
             table.slot[2 * slot] = hashed
             table.slot[2 * slot + 1] = np.uint64(code + 1)
             know_code(columns, tokens, table, code, token)
@@ -220,7 +220,7 @@ def assign_codes(columns: SubscriptionColumns, tokens: Tokens, start: int, table
 def prefetch_slots(tokens: Tokens, table: CodeTable, soon: int, later: int) -> None:
     """Prefetch the slot of a later token, and what is known of the code of a sooner one."""
     prefetch(table.slot, 2 * first_slot(table.spread, tokens.hash[later]))
-    code = np.int64(table.slot[2 * first_slot(table.spread, tokens.hash[soon]) + 1]) - 1
+    code = whole(table.slot[2 * first_slot(table.spread, tokens.hash[soon]) + 1]) - 1
     if code != NO_CODE:
         prefetch(table.known, KNOWN * code)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stentor.encoding.columns import Float64, Int32, Int64, UInt8, UInt64
 
+#: A number of 64 bits, whatever it was: kernels mix only these.
+whole: Callable[[Any], int] = np.int64  # type: ignore[assignment]  # it is no int to mypy
 UInt16 = npt.NDArray[np.uint16]
 UInt32 = npt.NDArray[np.uint32]
 

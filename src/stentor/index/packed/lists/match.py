@@ -59,6 +59,7 @@ from stentor.index.packed.lists.layout import (
     ListAxes,
     ListKeys,
     ListScratch,
+    whole,
 )
 from stentor.index.packed.lists.pack import signature_bit
 from stentor.index.signature import attribute_hash
@@ -119,11 +120,11 @@ def find_keys(
         used = add_key(keys, scratch, used, code, term)
     widest = len(keys.attribute_code) // CLASSES
     for value in range(events.value_start[event], events.value_start[event + 1]):
-        attribute, string = np.int64(events.attribute[value]), np.int64(events.string[value])
+        attribute, string = whole(events.attribute[value]), whole(events.string[value])
         if attribute >= widest:
             continue
         for width in range(CLASSES):
-            code = np.int64(keys.attribute_code[CLASSES * attribute + width])
+            code = whole(keys.attribute_code[CLASSES * attribute + width])
             used = add_key(keys, scratch, used, code, CONFIRMED)
         if string >= 0:
             hashed = events.string_hash[string] ^ attribute_hash(attribute)
@@ -132,7 +133,7 @@ def find_keys(
         if low == events.high[value]:
             position = first_number(keys, attribute, low)
             if position < keys.number_start[attribute + 1] and keys.number[position] == low:
-                code = np.int64(keys.number_code[position])
+                code = whole(keys.number_code[position])
                 used = add_key(keys, scratch, used, code, CONFIRMED)
     return used
 
@@ -153,7 +154,7 @@ def code_of_hash(keys: ListKeys, hashed: np.uint64) -> int:
     """The code of the words or strings with that hash; or NO_CODE."""
     slot, last = first_slot(keys.spread, hashed), len(keys.slot) // 2 - 1
     while keys.slot[2 * slot + 1] != FREE:
-        code = np.int64(keys.slot[2 * slot + 1]) - 1
+        code = whole(keys.slot[2 * slot + 1]) - 1
         if keys.slot[2 * slot] == hashed and keys.lists[FIELDS * code + OWNER] != OF_NUMBER:
             return code
         slot = (slot + 1) & last
@@ -166,11 +167,11 @@ def prefetch_lists(keys: ListKeys, granules: Granules, scratch: ListScratch, use
     for position in range(used):
         first = FIELDS * scratch.key[position]
         if scratch.term[position] != CONFIRMED and keys.lists[first + OWNER] != OF_SEVERAL:
-            prefetch(keys.text, np.int64(keys.lists[first + TEXT_START]))
+            prefetch(keys.text, whole(keys.lists[first + TEXT_START]))
         if keys.lists[first + COUNT] > 0:
-            granule = np.int64(keys.lists[first + ROOT])
+            granule = whole(keys.lists[first + ROOT])
             if granule == NO_TREE:
-                granule = np.int64(keys.lists[first + START]) >> LANE_BITS
+                granule = whole(keys.lists[first + START]) >> LANE_BITS
             prefetch(granules.bounds, granule * COLUMNS * LANES)
             prefetch(granules.signature, granule * LANES)
             prefetch(granules.entry, granule * LANES)
@@ -181,7 +182,7 @@ def is_confirmed(keys: ListKeys, events: EventColumns, code: int, term: int) -> 
     """Whether a word or string of the event is the one that *code* stands for, by its bytes."""
     if term == CONFIRMED:
         return True
-    whose = np.int64(keys.lists[FIELDS * code + OWNER])
+    whose = whole(keys.lists[FIELDS * code + OWNER])
     if whose == OF_SEVERAL:
         return True
     start, stop = keys.lists[FIELDS * code + TEXT_START], keys.lists[FIELDS * code + TEXT_STOP]
@@ -192,7 +193,7 @@ def is_confirmed(keys: ListKeys, events: EventColumns, code: int, term: int) -> 
         return same_bytes(text, keys.text[start:stop])
     if whose != events.attribute[~term]:
         return False
-    string = np.int64(events.string[~term])
+    string = whole(events.string[~term])
     text = events.string_bytes[events.string_start[string] : events.string_start[string + 1]]
     return same_bytes(text, keys.text[start:stop])
 
@@ -245,13 +246,13 @@ def match_event(
             count = match_list(keys, axes, granules, code, lacking, event, scratch, found, count)
     for value in range(events.value_start[event], events.value_start[event + 1]):
         if is_ranged(keys, events, value):
-            attribute = np.int64(events.attribute[value])
+            attribute = whole(events.attribute[value])
             position = first_number(keys, attribute, events.low[value])
             while (
                 position < keys.number_start[attribute + 1]
                 and keys.number[position] <= events.high[value]
             ):
-                code = np.int64(keys.number_code[position])
+                code = whole(keys.number_code[position])
                 count = match_list_apart(
                     keys, axes, granules, code, lacking, event, scratch, found, count
                 )
@@ -263,7 +264,7 @@ def match_event(
 @kernel_inline
 def is_ranged(keys: ListKeys, events: EventColumns, value: int) -> bool:
     """Whether an event's value is a range of an attribute that has equalities."""
-    attribute = np.int64(events.attribute[value])
+    attribute = whole(events.attribute[value])
     return bool(
         events.low[value] < events.high[value] and attribute < len(keys.attribute_code) // CLASSES
     )
@@ -278,13 +279,13 @@ def mark_ranges(
     for value in range(events.value_start[event], events.value_start[event + 1]):
         if not is_ranged(keys, events, value):
             continue
-        attribute = np.int64(events.attribute[value])
+        attribute = whole(events.attribute[value])
         position = first_number(keys, attribute, events.low[value])
         while (
             position < keys.number_start[attribute + 1]
             and keys.number[position] <= events.high[value]
         ):
-            code = np.int64(keys.number_code[position])
+            code = whole(keys.number_code[position])
             scratch.key_mark[code] = stamp
             signature |= signature_bit(code)
             position += 1
@@ -295,7 +296,7 @@ def mark_ranges(
 def load_cells(axes: ListAxes, events: EventColumns, event: int, scratch: ListScratch) -> None:
     """Find the cells of the event's values along all axes that they are on."""
     for value in range(events.value_start[event], events.value_start[event + 1]):
-        attribute = np.int64(events.attribute[value])
+        attribute = whole(events.attribute[value])
         low, high = events.low[value], events.high[value]
         axis = axis_at(axes, attribute, VALUE)
         if axis != NO_AXIS:
@@ -314,7 +315,7 @@ def load_cells(axes: ListAxes, events: EventColumns, event: int, scratch: ListSc
 def unload_cells(axes: ListAxes, events: EventColumns, event: int, scratch: ListScratch) -> None:
     """Forget the cells of the event."""
     for value in range(events.value_start[event], events.value_start[event + 1]):
-        attribute = np.int64(events.attribute[value])
+        attribute = whole(events.attribute[value])
         for side in range(3):
             axis = axis_at(axes, attribute, side)
             scratch.low[axis], scratch.high[axis] = LACKS_LOW, LACKS_HIGH
@@ -340,17 +341,17 @@ def match_list(
     count: int,
 ) -> int:
     """Append the pairs of the list *code*."""
-    size = np.int64(keys.lists[FIELDS * code + COUNT])
+    size = whole(keys.lists[FIELDS * code + COUNT])
     if size == 0:
         return count
-    axis_a = np.int64(keys.lists[FIELDS * code + AXIS_A])
-    axis_b = np.int64(keys.lists[FIELDS * code + AXIS_B])
+    axis_a = whole(keys.lists[FIELDS * code + AXIS_A])
+    axis_b = whole(keys.lists[FIELDS * code + AXIS_B])
     cells = scratch.low[axis_a], scratch.high[axis_a], scratch.low[axis_b], scratch.high[axis_b]
     is_exact = axes.is_exact[axis_a] & axes.is_exact[axis_b] != 0
-    root = np.int64(keys.lists[FIELDS * code + ROOT])
+    root = whole(keys.lists[FIELDS * code + ROOT])
     met = 0
     if root == NO_TREE:
-        start = np.int64(keys.lists[FIELDS * code + START])
+        start = whole(keys.lists[FIELDS * code + START])
         stop = start + size
         for granule in range(start >> LANE_BITS, (stop + LANES - 1) >> LANE_BITS):
             lanes = met_lanes(granules, granule, cells, lacking)
@@ -374,9 +375,9 @@ def match_list(
             continue
         lanes = met_lanes(granules, granule, cells, lacking)
         while lanes != _NO_LANES:
-            lane = np.int64(trailing_zeros(lanes))
+            lane = whole(trailing_zeros(lanes))
             lanes &= lanes - _ONE
-            child = np.int64(granules.entry[granule * LANES + lane])
+            child = whole(granules.entry[granule * LANES + lane])
             below = child & POINTER
             prefetch(granules.bounds, below * COLUMNS * LANES)
             prefetch(granules.signature, below * LANES)
@@ -407,7 +408,7 @@ def gather_lanes(
 ) -> int:
     """Append *lanes* to those that are met, and prefetch where their records start."""
     while lanes != _NO_LANES:
-        lane = granule * LANES + np.int64(trailing_zeros(lanes))
+        lane = granule * LANES + whole(trailing_zeros(lanes))
         lanes &= lanes - _ONE
         prefetch(granules.record_start, lane)
         scratch.met[met] = lane
@@ -430,11 +431,11 @@ def take_lanes(
     """Append the alternatives of the lanes *met*, but for those whose record rules them out."""
     for position in range(met):
         lane = scratch.met[position]
-        if np.int64(granules.entry[lane]) & (COVERED | CANDIDATE) == 0:
-            prefetch(granules.record, np.int64(granules.record_start[lane]))
+        if whole(granules.entry[lane]) & (COVERED | CANDIDATE) == 0:
+            prefetch(granules.record, whole(granules.record_start[lane]))
     for position in range(met):
         lane = scratch.met[position]
-        entry = np.int64(granules.entry[lane])
+        entry = whole(granules.entry[lane])
         covered = 1
         if entry & CANDIDATE != 0:
             covered = 0
@@ -456,19 +457,19 @@ def take_lanes(
 @kernel_inline
 def read_record(granules: Granules, axes: ListAxes, entry: int, scratch: ListScratch) -> int:
     """−1 where the record of *entry* rules it out; 1 where it proves it, else 0."""
-    at = np.int64(granules.record_start[entry])
-    head = np.int64(granules.record[at])
+    at = whole(granules.record_start[entry])
+    head = whole(granules.record[at])
     stamp = scratch.stamp[0]
     at += 1
     stop = at + (head & MOST_COUNT)
     while at < stop:
-        if scratch.key_mark[np.int64(granules.record[at])] != stamp:
+        if scratch.key_mark[whole(granules.record[at])] != stamp:
             return -1
         at += 1
     proved = 0 if head & UNPROVED != 0 else 1
     stop = at + 2 * ((head >> COUNT_BITS) & MOST_COUNT)
     while at < stop:
-        axis, bounds = np.int64(granules.record[at]), np.int64(granules.record[at + 1])
+        axis, bounds = whole(granules.record[at]), whole(granules.record[at + 1])
         low, high = bounds & NOT_ASKED, bounds >> 16
         if low > scratch.high[axis] or high < scratch.low[axis]:
             return -1

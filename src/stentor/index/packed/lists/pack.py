@@ -43,6 +43,7 @@ from stentor.index.packed.lists.layout import (
     Granules,
     ListAxes,
     UInt32,
+    whole,
 )
 
 #: Entries ahead that are prefetched.
@@ -68,14 +69,14 @@ def pack_entries(
 
     Words past the end are only counted.
     """
-    words, before, lane = 0, np.int64(NO_CODE), np.int64(0)
+    words, before, lane = 0, whole(NO_CODE), whole(0)
     for position in range(len(order)):
         if position + 2 * AHEAD < len(order):
             prefetch_owner(filed, entries.owner[order[position + 2 * AHEAD]])
             prefetch_predicates(filed, entries.owner[order[position + AHEAD]])
         entry = order[position]
         owner, code, key = entries.owner[entry], entries.code[entry], entries.token[entry]
-        lane = lane + 1 if code == before else np.int64(lists[FIELDS * code + START])
+        lane = lane + 1 if code == before else whole(lists[FIELDS * code + START])
         before = code
         axis_a, axis_b = lists[FIELDS * code + AXIS_A], lists[FIELDS * code + AXIS_B]
         put_bounds(filed, owner, axis_a, axis_b, granules, lane)
@@ -162,8 +163,8 @@ def put_record(
                 filed.axes, columns.attribute[predicate], VALUE if sides == 1 else X + side
             )
             low, high = (
-                np.int64(filed.cells[cell + 2 * side]),
-                np.int64(filed.cells[cell + 2 * side + 1]),
+                whole(filed.cells[cell + 2 * side]),
+                whole(filed.cells[cell + 2 * side + 1]),
             )
             if axis in (axis_a, axis_b) or axis == NO_AXIS:
                 continue
@@ -224,9 +225,9 @@ def build_trees(lists: Int32, leaves: int, granules: Granules) -> None:
         count = lists[FIELDS * code + COUNT]
         if count <= LONG:
             continue
-        start = np.int64(lists[FIELDS * code + START]) // LANES
+        start = whole(lists[FIELDS * code + START]) // LANES
         stop = start + (count + LANES - 1) // LANES
-        flag = np.int64(IS_LEAF)
+        flag = whole(IS_LEAF)
         while stop - start > 1:
             above = free
             for below in range(start, stop):
@@ -234,7 +235,7 @@ def build_trees(lists: Int32, leaves: int, granules: Granules) -> None:
                 put_hull(granules, below, lane)
                 granules.entry[lane] = below | flag
             free = above + (stop - start + LANES - 1) // LANES
-            start, stop, flag = above, free, np.int64(0)
+            start, stop, flag = above, free, whole(0)
         lists[FIELDS * code + ROOT] = start
 
 
@@ -244,15 +245,15 @@ def put_hull(granules: Granules, below: int, lane: int) -> None:
     column = lane // LANES * COLUMNS * LANES + lane % LANES
     first = below * COLUMNS * LANES
     needed = _ALL_BITS
-    low_a, high_a = np.int64(NOT_ASKED), np.int64(LEAST)
-    low_b, high_b = np.int64(NOT_ASKED), np.int64(LEAST)
+    low_a, high_a = whole(NOT_ASKED), whole(LEAST)
+    low_b, high_b = whole(NOT_ASKED), whole(LEAST)
     for one in range(LANES):
         a, b = (
-            np.int64(granules.bounds[first + one]),
-            np.int64(granules.bounds[first + LANES + one]),
+            whole(granules.bounds[first + one]),
+            whole(granules.bounds[first + LANES + one]),
         )
-        c = np.int64(granules.bounds[first + 2 * LANES + one])
-        d = np.int64(granules.bounds[first + 3 * LANES + one])
+        c = whole(granules.bounds[first + 2 * LANES + one])
+        d = whole(granules.bounds[first + 3 * LANES + one])
         if a == NOT_ASKED:
             continue  # unused
         low_a, high_a = min(low_a, a), max(high_a, b)
