@@ -16,11 +16,11 @@ SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 BASE_PYTHON = $(shell for python in $(PYTHON3) python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$python -c '$(SUPPORTED)' 2>/dev/null; then echo $$python; break; fi; done)
 
-.PHONY: help demo test check bench soak cluster format requirements clean
+.PHONY: help demo test check bench soak cluster docs docs-serve format requirements clean
 
 help: ## List the targets
 	@echo 'usage: make TARGET'
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## Watch an afternoon in a city go through the Spark pipeline (under a minute)
 	@$(VENV)/bin/stentor demo $(ARGS)
@@ -47,6 +47,13 @@ soak: $(INSTALLED) ## Run the tests for hours: many more examples, OPERATIONS an
 cluster: $(INSTALLED) ## Run one job on a Spark cluster of two workers, and compare (two minutes)
 	@$(PYTHON) -m tests.cluster.run_cluster
 
+docs: $(VENV)/.docs ## Build the site into build/docs (its notebooks run)
+	@$(PYTHON) -m sphinx --fail-on-warning --keep-going --quiet --builder html docs build/docs
+	@echo 'build/docs/index.html'
+
+docs-serve: docs ## Build the site and show it on http://127.0.0.1:8000
+	@$(PYTHON) -m http.server --bind 127.0.0.1 --directory build/docs 8000
+
 format: $(INSTALLED) ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff check --fix --quiet
 	@$(PYTHON) -m ruff format
@@ -56,7 +63,7 @@ requirements: ## Pin the newest versions again (needs uv)
 		--no-emit-index-url --no-header --no-annotate \
 		pyproject.toml --extra cli --extra pandas --extra pictures --extra spark requirements/dev.in \
 		--output-file requirements/dev.txt
-	@for part in build java; do \
+	@for part in build java docs; do \
 		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-header --no-annotate \
 			requirements/$$part.in --output-file requirements/$$part.txt || exit 1; \
@@ -65,6 +72,11 @@ requirements: ## Pin the newest versions again (needs uv)
 clean: ## Remove caches and builds (.venv stays)
 	@rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests lab -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.docs: $(INSTALLED) requirements/docs.txt
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip >/dev/null
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
 
 # A .venv that already holds a supported Python is kept and brought up to date.
 $(INSTALLED): requirements/build.txt requirements/dev.txt requirements/java.txt pyproject.toml lab/pyproject.toml

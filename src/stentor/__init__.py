@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from stentor import errors as errors
     from stentor import model as model
     from stentor.engine import Engine
+    from stentor.engine.explanation import Explanation
+    from stentor.engine.redundant import Redundant
+    from stentor.engine.report import Report, WantedBy
     from stentor.engine.safe_region import SafeRegion
     from stentor.engine.why_not import Rejection, RejectionCount
     from stentor.errors import StentorError
@@ -35,15 +38,19 @@ _HOMES = {
     "Changes": "stentor.model",
     "Engine": "stentor.engine",
     "Event": "stentor.model",
+    "Explanation": "stentor.engine.explanation",
     "Limits": "stentor.language.limits",
     "Match": "stentor.model",
     "Schema": "stentor.model",
     "StentorError": "stentor.errors",
     "Subscription": "stentor.model",
     "RecordLimits": "stentor.wire.limits",
+    "Redundant": "stentor.engine.redundant",
     "Rejection": "stentor.engine.why_not",
     "RejectionCount": "stentor.engine.why_not",
+    "Report": "stentor.engine.report",
     "SafeRegion": "stentor.engine.safe_region",
+    "WantedBy": "stentor.engine.report",
     "box": "stentor.language.builder",
     "col": "stentor.language.builder",
     "evaluate": "stentor.language.evaluate",
@@ -60,15 +67,19 @@ __all__ = [
     "Changes",
     "Engine",
     "Event",
+    "Explanation",
     "Limits",
     "Match",
     "RecordLimits",
+    "Redundant",
     "Rejection",
     "RejectionCount",
+    "Report",
     "SafeRegion",
     "Schema",
     "StentorError",
     "Subscription",
+    "WantedBy",
     "box",
     "col",
     "evaluate",

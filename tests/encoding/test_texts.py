@@ -1,6 +1,8 @@
 """Texts of one shape and tables of parameters give the columns of the ordinary way, bit for bit."""
 
 import math
+import random
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,7 @@ from stentor.encoding.columns import SubscriptionColumns
 from stentor.encoding.parameters import ParameterEncoder
 from stentor.encoding.slots import Shaped, split_shape
 from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
-from stentor.encoding.template import SubscriptionHeads
+from stentor.encoding.template import SubscriptionCollector, SubscriptionHeads
 from stentor.encoding.texts import LEAST_COMPILED, MOST_SHAPES, TextEncoder
 from stentor.errors import ExpressionError, RecordError, SettingsError, StentorError
 from stentor.language.check import check_and_learn
@@ -112,6 +114,60 @@ def test_texts_of_any_shape_are_encoded_as_one_by_one(texts):
     encoded = TextEncoder(schema).encode(texts, who)
     assert encoded.rows.tolist() == rows
     assert sorted(encoded.errors) == sorted(set(range(len(texts))) - set(rows))
+    assert_equal(encoded.columns, expected)
+
+
+@given(st.lists(st.lists(PREDICATES, min_size=1, max_size=4), min_size=1, max_size=8))
+def test_texts_of_new_shapes_made_of_known_predicates_are_encoded_as_one_by_one(parts):
+    orders = [order for one in parts for order in (one, one[::-1], one[1:] + one[:1])]
+    texts = [" AND ".join(order) for order in orders]
+    texts += [text.replace(" AND ", " and\n").replace("(", "( ") for text in texts]
+    schema = learned(texts)
+    who = asked(len(texts))
+    expected, rows = ordinary(texts, who, schema)
+    with patch.multiple("stentor.encoding.texts", LEAST_CUT=1, LEAST_COMPILED=1000):
+        encoded = TextEncoder(schema).encode(texts, who)
+    assert encoded.rows.tolist() == rows
+    assert sorted(encoded.errors) == sorted(set(range(len(texts))) - set(rows))
+    assert_equal(encoded.columns, expected)
+
+
+def test_texts_of_ever_new_shapes_are_parsed_only_for_new_predicates():
+    parts = [f"a{n} < " + "{}" for n in range(9)] + ["has_all(text, 'w{} x')", "b = '{}'"]
+    rng = random.Random(1)
+    texts = [" AND ".join(rng.sample(parts, 5)).format(*range(n, n + 5)) for n in range(400)]
+    schema = learned(texts)
+    parse = SubscriptionCollector.add_ordinary
+    with patch.object(
+        SubscriptionCollector, "add_ordinary", autospec=True, side_effect=parse
+    ) as parsed:
+        encoded = TextEncoder(schema).encode(texts, asked(400))
+    assert parsed.call_count <= len(parts)
+    assert_equal(encoded.columns, ordinary(texts, asked(400), schema)[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < 1 OR b < 2 AND c < 3",
+        "a = 'x AND b = 'y'",
+        "`a AND b` < 1 AND c < 2",
+        "a = \"it's\" AND b = 'y'",
+        "NOT (a < 1 AND b < 2)",
+        "a BETWEEN 1 AND 2 AND a > 1",
+        "a < 1 \x1cAND b < 2",
+        "a < 1 AND AND b < 2",
+        "weight(a < 1, 2) AND has_all(t, 'x x') AND has_all(u, 'x !')",
+    ],
+)
+def test_what_an_and_does_not_join_is_not_taken_apart(text):
+    known = ["a < 1", "b < 2", "c < 3", "b = 'y'", "a > 1", "a BETWEEN 1 AND 2", "has_all(t, 'x')"]
+    texts = [*known, *[text] * 2]
+    schema = learned(texts)
+    expected, rows = ordinary(texts, asked(len(texts)), schema)
+    with patch.multiple("stentor.encoding.texts", LEAST_CUT=1, LEAST_COMPILED=1000):
+        encoded = TextEncoder(schema).encode(texts, asked(len(texts)))
+    assert encoded.rows.tolist() == rows
     assert_equal(encoded.columns, expected)
 
 

@@ -637,3 +637,28 @@ def test_an_engine_that_is_rebuilt_for_a_history_answers_as_before(index):
     assert engine.subscribe("late", "has_all(text, 'w1')").added == ["live"]
     with pytest.raises(StentorError):
         engine.rebuild(history=[1, 2])
+
+
+@every_index
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_batch_says_how_many_candidates_each_event_had(index, threads):
+    engine = stentor.Engine(index, clock=None, threads=threads)
+    for number in range(40):
+        engine.subscribe(f"s{number}", f"a = {number % 4} AND b < {number}")
+    events = [{"id": f"e{n}", "a": n % 5, "b": n % 7} for n in range(1200)]
+    events[3] = {"id": "", "a": 1}
+    report = engine.publish_batch(events, candidates=True)
+    assert report.candidates is not None
+    assert report.candidates.shape == (1200,)
+    wanted = [0 if n == 3 else len(answer) for n, answer in enumerate(report)]
+    assert (report.candidates >= wanted).all()
+    assert report.candidates[3] == 0
+    for one in (0, 1, 2, 600, 1199):
+        alone = engine.publish_batch(events[one : one + 1], candidates=True)
+        assert alone.candidates.tolist() == [report.candidates[one]]
+    assert engine.publish_batch(events).candidates is None
+
+
+def test_candidates_of_the_best_alone_are_not_counted():
+    with pytest.raises(SettingsError, match="without top"):
+        stentor.Engine(clock=None).publish_batch([], top=1, candidates=True)

@@ -111,7 +111,9 @@ def test_more_attributes_than_a_record_of_a_block_holds():
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_everybody_in_one_place_in_either_order(order):
-    texts = [f"ST_Within(loc, BOX(0, 0, {1 + n % 3}, 1)) AND a < {n}" for n in range(800)][::order]
+    texts = [
+        f"ST_Within(loc, ST_MakeEnvelope(0, 0, {1 + n % 3}, 1)) AND a < {n}" for n in range(800)
+    ][::order]
     events = [{"loc": [x, 1], "a": 400} for x in (0, 1, 1.0000001, 2, 3, 3.5)]
     assert agree(texts, events)
 

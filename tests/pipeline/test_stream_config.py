@@ -352,6 +352,27 @@ def test_a_check_asks_parquet_for_the_order_too(tmp_path: Path) -> None:
     assert found.reasons == ["20 because: m: every record needs one, because it says the order"]
 
 
+def test_a_check_tells_of_columns_that_no_parquet_file_has(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    text = LEAST.replace('"json"', '"parquet"')
+    for name, missing in (
+        ('[order]\nby = "n"\ntime = "whenn"', "'whenn', which holds the time"),
+        ('[order]\nby = "m"', "'m', which holds the order"),
+        ('columns = { until = "ends" }', "'ends', which holds the until"),
+        ('drop = ["colour"]', "'colour' to drop"),
+    ):
+        config = load(written(tmp_path, text.replace("[tables]", f"{name}\n[tables]")))
+        pq.write_table(pa.table({"id": [1], "n": [1]}), folder / "0.parquet")
+        found = [one for one in mistakes_of(config) if "column" in one]
+        assert found == [f"{config.sources[0].name}: there is no column {missing}; it has id, n"]
+        # A column that only a later file has is there.
+        later = {"id": [1], "whenn": [1], "m": [1], "ends": [1], "colour": [1]}
+        pq.write_table(pa.table(later), folder / "1.parquet")
+        assert not [one for one in mistakes_of(config) if "column" in one]
+        (folder / "1.parquet").unlink()
+
+
 def test_a_csv_file_always_has_a_header(tmp_path: Path) -> None:
     text = LEAST.replace('"json"', '"csv"').replace(
         "[tables]", 'options = { header = "false" }\n[tables]'

@@ -105,6 +105,7 @@ ODD = [
     '[{"id":"a","price":1},{"id":"b","price":"x"},{"op":"move","id":"c","at":[1,2]}]',
     '{"id":"a","brand":"' + "y" * 990 + '"}', '{"id":"a",' + ",".join(f'"a{n}":1' for n in range(30)) + "}",
     '{"id":"a","price":1.7976931348623157e308}', '{"id":"a","price":4.9e-324}', '{"id":true}', "\ufeff", "\ufeff\ufeff{}",
+    "\x0b", " \x0c ", "\x0b\x0c", "\x0b{\"id\":\"a\"}", "\x1e", "\t", "\x1c", "\u00a0",
 ]  # fmt: skip
 BROKEN = [
     b'{"id":"caf\xe9"}',

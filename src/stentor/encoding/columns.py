@@ -12,7 +12,6 @@ that fresh and memory-mapped arrays share one compiled kernel.
 
 from __future__ import annotations
 
-from array import array
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import numpy as np
@@ -124,13 +123,6 @@ def empty(kind: type[Columns]) -> Columns:
 
 
 _NOT_OFFSETS = {"operand_start", "term_byte_start"}
-
-
-def array_over(values: array[Any] | bytearray) -> npt.NDArray[Any]:
-    """*values* as a NumPy array over the same memory."""
-    if not values:
-        return np.zeros(0)
-    return np.frombuffer(values, dtype=values.typecode if isinstance(values, array) else np.uint8)
 
 
 def subscription_count(columns: SubscriptionColumns) -> int:

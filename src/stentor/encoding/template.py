@@ -228,8 +228,17 @@ class SubscriptionCollector:
         odd: list[int] = np.delete(at, fitting).tolist()
         return odd
 
-    def add_ordinary(self, row: int, expression: str | Expression) -> None:
-        """Add one row by parsing it; what is wrong with it becomes its error."""
+    def add_joined(self, joined: tuple[SubscriptionColumns, Int64, list[int]] | None) -> list[int]:
+        """Add columns that were filled elsewhere, and their rows; the rows that did not fit."""
+        if joined is None:
+            return []
+        columns, rows, odd = joined
+        self._columns.append(columns)
+        self._rows.append(rows)
+        return odd
+
+    def add_ordinary(self, row: int, expression: str | Expression) -> bool:
+        """Add one row by parsing it; what is wrong with it becomes its error, and the answer no."""
         x, y = self._heads.position[row].tolist()
         until = int(self._heads.until[row])
         try:
@@ -241,8 +250,9 @@ class SubscriptionCollector:
             ).checked()
         except StentorError as error:
             self.refuse(row, error)
-        else:
-            self._ordinary[row] = subscription
+            return False
+        self._ordinary[row] = subscription
+        return True
 
     def refuse(self, row: int, error: StentorError) -> None:
         """Note what is wrong with *row*."""

@@ -1,4 +1,8 @@
-"""Expression texts → columns, by the shapes that they come in."""
+"""Expression texts → columns, by the shapes that they come in.
+
+Texts of a shape that is met often are filled together (`template.py`), others by the shapes of
+their predicates (`conjuncts.py`), the rest one by one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+from stentor.encoding.conjuncts import Conjunctions, ConjunctTemplates, conjuncts
 from stentor.encoding.slots import in_slot, split_shape
 from stentor.encoding.template import (
     EncodedSubscriptions,
@@ -24,15 +29,27 @@ from stentor.model import Schema
 MOST_SHAPES = 4096
 #: Compiling a shape costs as much as encoding a few texts one by one.
 LEAST_COMPILED = 3
+#: So many texts at once are worth filling predicate by predicate.
+LEAST_CUT = 64
 
 Shape = tuple[str, ...]
+Constants = list[float | str]
 
 
 class _Group(NamedTuple):
     """Texts of one shape: their rows and their constants."""
 
     rows: list[int]
-    constants: list[list[float | str]]
+    constants: list[Constants]
+
+
+class _Turn(NamedTuple):
+    """When a text, or the first of a shape, may teach the schema."""
+
+    row: int
+    is_single: bool
+    shape: Shape | None
+    constants: Constants
 
 
 class TextEncoder:
@@ -43,6 +60,7 @@ class TextEncoder:
         self._limits = limits
         self._met: dict[Shape, int] = {}  # how often, before a shape is compiled
         self._templates: dict[Shape, Template | None] = {}
+        self._conjuncts = ConjunctTemplates(schema, limits)
 
     def encode(self, texts: Sequence[str], heads: SubscriptionHeads) -> EncodedSubscriptions:
         """The columns of *texts*, equal to those of the ordinary way, in the same order.
@@ -51,24 +69,48 @@ class TextEncoder:
         """
         groups = self._groups(texts)
         collected = SubscriptionCollector(self._schema, self._limits, heads)
+        cut = Conjunctions(self._schema, heads) if len(texts) >= LEAST_CUT else None
         # What texts teach the schema, they teach in their order.
         ordinary = groups.pop(None, _Group([], []))
-        turns: list[tuple[int, Shape | None]] = [(row, None) for row in ordinary.rows]
-        turns += [(group.rows[0], shape) for shape, group in groups.items()]
+        turns = [_Turn(row, True, None, []) for row in ordinary.rows]
+        turns += [_Turn(group.rows[0], False, shape, []) for shape, group in groups.items()]
         heapify(turns)
         while turns:
-            row, shape = heappop(turns)
-            if shape is None:
-                collected.add_ordinary(row, texts[row])
+            row, is_single, shape, own = heappop(turns)
+            if is_single:
+                self._add_single(row, texts[row], shape, own, collected, cut)
                 continue
+            assert shape is not None
             rows, constants = groups[shape]
             template = self._template(shape, texts[row], heads.ids[row], constants)
+            left = dict(zip(rows, constants, strict=True))
             if template is not None:
                 columns = [list(column) for column in zip(*constants, strict=True)]
-                rows = collected.add_filled(template, rows, columns)
-            for row in rows:
-                heappush(turns, (row, None))
+                odd = collected.add_filled(template, rows, columns)
+                left = {row: [] for row in odd}
+                shape = None
+            for row, own in left.items():
+                heappush(turns, _Turn(row, True, shape, own))
+        for row in [] if cut is None else collected.add_joined(cut.filled()):
+            collected.add_ordinary(row, texts[row])
         return collected.encoded()
+
+    def _add_single(
+        self,
+        row: int,
+        text: str,
+        shape: Shape | None,
+        constants: Constants,
+        collected: SubscriptionCollector,
+        cut: Conjunctions | None,
+    ) -> None:
+        """Add one text, predicate by predicate where all of them are known, else by parsing it."""
+        parts = [] if cut is None or shape is None else conjuncts(shape, constants)
+        known = self._conjuncts.known(parts) if parts else None
+        if cut is not None and known is not None:
+            cut.add(row, known, parts)
+        elif collected.add_ordinary(row, text):
+            self._conjuncts.learn(parts)
 
     def _groups(self, texts: Sequence[str]) -> dict[Shape | None, _Group]:
         """Rows and constants by shape; under None those that take the ordinary way."""
@@ -84,7 +126,7 @@ class TextEncoder:
         return groups
 
     def _template(
-        self, shape: Shape, text: str, id: str, constants: list[list[float | str]]
+        self, shape: Shape, text: str, id: str, constants: list[Constants]
     ) -> Template | None:
         """The template of *shape*, compiled when it has been met a few times."""
         if shape in self._templates:
@@ -103,9 +145,9 @@ class TextEncoder:
         self._templates[shape] = template
         return template
 
-    def _compiled(self, text: str, id: str, constants: list[float | str]) -> Template | None:
+    def _compiled(self, text: str, id: str, constants: Constants) -> Template | None:
         """The template of *text*, from which the schema learns; None where there is none."""
-        read: list[float | str] = []
+        read: Constants = []
 
         def literal(slot: int, value: float | str) -> float | str:
             read.append(value)

@@ -42,6 +42,7 @@ from stentor.engine.texts import ShapedTexts
 from stentor.engine.top_k import TopK, k_best
 from stentor.errors import StentorError
 from stentor.index.table import moved as with_positions
+from stentor.index.verify.candidates import current_counts
 from stentor.model import Changes, Point
 from stentor.model.values.time import NEVER
 
@@ -128,7 +129,7 @@ def apply(
     regions: list[tuple[int, SafeRegion]] = []
     if shrunk is not None:
         records = [plan.published[kept[event]] for event in shrunk.event.tolist()]
-        ids = [state.subscribers.ids[row] for row in shrunk.row.tolist()]
+        ids = state.subscribers.ids.of(shrunk.row.tolist())
         shrunk_regions = regions_of(ids, *shrunk[2:], state.regions.plane)
         regions = list(zip(records, shrunk_regions, strict=True))
     return StepResult(plan.published, pairs, changes, plan.errors, never, regions)
@@ -311,7 +312,10 @@ def match(
 ) -> MatchPairs | ScoredPairs:
     """For each event the rows that want it, or its best, as *top* says."""
     if top is None:
-        return state.index.match(events, threads=threads)
+        pairs = state.index.match(events, threads=threads)
+        if (counts := current_counts()) is not None:
+            counts.sum_up(events.seq)
+        return pairs
     found = state.index.top(events, top.k, threads=threads, scoring=top.scoring)
     return k_best(found, top.k, state.subscribers.ids)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time as _time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from stentor.engine.state import State, forget_unused
 from stentor.engine.top_k import TopK, read_count
 from stentor.errors import NeverMatchesWarning, SettingsError, StentorError, UnknownIdError
 from stentor.index.catalog import AUTO, PACKED, has_outgrown, index_class, structure_of
+from stentor.index.verify.candidates import CandidateCounts
 from stentor.language.builder import Built
 from stentor.language.check import check_expression
 from stentor.language.limits import Limits
@@ -239,14 +240,26 @@ class Engine(Questions):
             return self._report(*self._batches.records(records), best)
 
     def publish_batch(
-        self, events: Any, *, top: int | None = None, scoring: Scoring | str = Scoring.SUM
+        self,
+        events: Any,
+        *,
+        top: int | None = None,
+        scoring: Scoring | str = Scoring.SUM,
+        candidates: bool = False,
     ) -> Report:
-        """Who wants each of *events*: an Arrow table, a pandas frame (the fastest), or dicts."""
+        """Who wants each of *events*: an Arrow table, a pandas frame (the fastest), or dicts.
+
+        With *candidates* the report says how many alternatives the index proposed for each event.
+        """
         best = TopK.read(top, scoring)
+        if candidates and best is not None:
+            raise SettingsError("candidates are counted where all matches are wanted, without top")
         cold.expect(self, events)
-        with self._lock:
+        counts = CandidateCounts() if candidates else None
+        with self._lock, nullcontext() if counts is None else counts.counting():
             self._forget_unused()
-            return self._report(*self._batches.events(events), best)
+            report = self._report(*self._batches.events(events), best)
+        return report if counts is None else report.with_candidates(counts.by_event)
 
     def subscribe_batch(self, subscriptions: Any, expression: str | None = None) -> Report:
         """Subscribe each row of a table.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from html import escape
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +55,17 @@ class Report(Sequence[Answer]):
             **batch.errors,
             **{int(batch.positions[step]): error for step, error in result.errors.items()},
         }
+
+    #: How many alternatives the index proposed for each record's event, before each was verified
+    #: or proved; None where that was not asked for.
+    candidates: Int64 | None = None
+
+    def with_candidates(self, by_event: Int64) -> Self:
+        """This report, with the candidates of each event that was matched."""
+        self.candidates = np.zeros(len(self), np.int64)
+        if len(by_event):
+            self.candidates[self._published] = by_event
+        return self
 
     @property
     def shrunk(self) -> list[tuple[int, SafeRegion]]:

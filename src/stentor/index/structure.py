@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -48,8 +49,12 @@ def map_tiles(match: Callable[[EventColumns], Pairs], events: EventColumns, thre
     ]
     if threads == 1 or is_plain():  # plain kernels of several threads would wait for one another
         return concatenate_pairs([match(one) for one in tiles])
+    contexts = [copy_context() for _ in tiles]  # a context is one thread's at a time
     with ThreadPoolExecutor(threads) as pool:
-        return concatenate_pairs(list(pool.map(match, tiles)))
+        started = [
+            pool.submit(one.run, match, tile) for one, tile in zip(contexts, tiles, strict=True)
+        ]
+        return concatenate_pairs([one.result() for one in started])
 
 
 def concatenate_pairs(parts: Sequence[Pairs]) -> Pairs:

@@ -63,4 +63,4 @@ def check_expression(
                     hint=f"did you mean {nearest!r}?" if nearest else None,
                 )
     schema.check(found)
-    return CheckedExpression(tree, normalise(tree, limits), found)
+    return CheckedExpression(tree, normalise(tree, limits, is_checked=True), found)

@@ -7,12 +7,12 @@ Alternatives that another one absorbs are left out: wherever they hold it holds,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from stentor.errors import LimitError
-from stentor.language.evaluate import alternatives
+from stentor.language.evaluate import Alternative, alternatives
 from stentor.language.limits import ANY_SIZE, DEFAULT_LIMITS, Limits
 from stentor.language.negation import All, Literal, Positive, to_negation_normal_form
 from stentor.language.normal_predicates import (
@@ -68,8 +68,12 @@ SMALL: Final = 8
 _recent: dict[int, _Recent] = {}
 
 
-def normalise(expression: Expression, limits: Limits = DEFAULT_LIMITS) -> NormalForm:
+def normalise(
+    expression: Expression, limits: Limits = DEFAULT_LIMITS, *, is_checked: bool = False
+) -> NormalForm:
     """The normal form of *expression*; a LimitError where it would grow too large.
+
+    *is_checked* says that it is within *limits* as it stands: `parse` and `check_size` see to it.
 
     Cost: the number of alternatives times their length, both bounded by *limits* beforehand; a
     look-up for a small tree that came lately.
@@ -77,11 +81,12 @@ def normalise(expression: Expression, limits: Limits = DEFAULT_LIMITS) -> Normal
     recent = _recent.get(id(expression))
     if recent is not None and limits in (recent.limits, ANY_SIZE):
         return recent.form
-    check_size(expression, limits)
+    if not is_checked:
+        check_size(expression, limits)
     positive = to_negation_normal_form(expression)
     size = _check_expansion(positive, limits)
     known: Known = {}
-    simplified = [simplify(alternative, known) for alternative in alternatives(positive)]
+    simplified = [simplify(alternative, known) for alternative in _alternatives(positive)]
     possible = tuple(predicates for predicates in simplified if predicates is not None)
     if len(possible) > 1:
         possible = without_absorbed(tuple(dict.fromkeys(possible)))
@@ -89,6 +94,22 @@ def normalise(expression: Expression, limits: Limits = DEFAULT_LIMITS) -> Normal
     if size <= SMALL:
         _remember(_Recent(expression, limits, form))
     return form
+
+
+def _alternatives(positive: Positive) -> Iterable[Alternative]:
+    """`alternatives`, at once where predicates on attributes of their own are joined by AND."""
+    literals = _literals(positive)
+    if len({literal.predicate.attribute for literal in literals}) == len(literals) > 0:
+        return (literals,)
+    return alternatives(positive)
+
+
+def _literals(positive: Positive) -> Alternative:
+    """The children of a plain conjunction; none where it is anything else."""
+    if not isinstance(positive, All):
+        return ()
+    literals = tuple(child for child in positive.children if isinstance(child, Literal))
+    return literals if len(literals) == len(positive.children) else ()
 
 
 def _remember(recent: _Recent) -> None:
@@ -128,6 +149,9 @@ def _check_expansion(positive: Positive, limits: Limits) -> int:
             f"the limit is {limits.expanded_predicates:,}",
             hint="split it into several subscriptions",
         )
+    literals = _literals(positive)
+    if literals and not any(isinstance(literal.predicate, Like) for literal in literals):
+        return size
     _, steps = _expanded_size(positive, _steps)
     if steps > limits.pattern_steps:
         raise LimitError(

@@ -61,6 +61,8 @@ def _predicates(attribute: str, literals: list[Literal]) -> tuple[NormalPredicat
 
 def _tests(literals: list[Literal]) -> list[Test] | None:
     """The tests of all *literals* on one attribute."""
+    if len(literals) == 1 and not isinstance(literals[0].predicate, IsNull):
+        return _lone_tests(literals)
     tested = [literal for literal in literals if not isinstance(literal.predicate, IsNull)]
     absence = [literal.negated for literal in literals if isinstance(literal.predicate, IsNull)]
     if False in absence:  # IS NULL beside anything else can never hold
@@ -77,6 +79,15 @@ def _tests(literals: list[Literal]) -> list[Test] | None:
             return _region_tests(regions)
         return _number_tests(numbers, attribute_kind(tested[0].predicate) is Kind.BOOLEAN)
     return _string_tests(tested, tests)
+
+
+def _lone_tests(literals: list[Literal]) -> list[Test] | None:
+    """The test of the one literal on an attribute."""
+    predicate, negated, _ = literals[0]
+    test = normal_form(predicate, negated)
+    if isinstance(test, Intervals):
+        return _number_tests([test], attribute_kind(predicate) is Kind.BOOLEAN)
+    return [test] if isinstance(test, Inside) else _string_tests(literals, [test])
 
 
 def _number_tests(tests: list[Intervals], are_booleans: bool) -> list[Test] | None:

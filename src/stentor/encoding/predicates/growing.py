@@ -7,7 +7,9 @@ from array import array
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from stentor.encoding.columns import SubscriptionColumns, array_over, read_only_columns
+import numpy as np
+
+from stentor.encoding.columns import SubscriptionColumns, dtypes
 from stentor.encoding.hashing import hash_bytes
 from stentor.language.normal_predicates import Interval
 
@@ -47,8 +49,13 @@ class AppendedColumns:
 
     def columns(self) -> SubscriptionColumns:
         """What has been appended, read-only."""
-        arrays = [getattr(self, name) for name in SubscriptionColumns._fields]
-        return read_only_columns(SubscriptionColumns(*(array_over(one) for one in arrays)))
+        arrays = []
+        for name, dtype in dtypes(SubscriptionColumns).items():
+            written = getattr(self, name)
+            one = np.frombuffer(written, dtype) if written else np.zeros(0, dtype)
+            one.flags.writeable = False
+            arrays.append(one)
+        return SubscriptionColumns(*arrays)
 
     def add_pairs(self, pairs: Iterable[Interval]) -> None:
         """Append operands that are pairs."""

@@ -45,7 +45,7 @@ from stentor.index.row_set import RowSet, row_set
 from stentor.index.storage.arrays import read_arrays, write_arrays
 from stentor.index.structure import Structure, concatenate_pairs
 from stentor.index.table import FROM_THE_START
-from stentor.index.verify.candidates import Tally, group_by_event
+from stentor.index.verify.candidates import Tally, current_counts, group_by_event
 from stentor.index.verify.scratch import EventScratch, scratch_for
 from stentor.index.verify.single import SingleMatch
 from stentor.model.values.time import NEVER
@@ -115,6 +115,8 @@ class PackedIndex(Structure):
         starts = np.zeros(event_count(events) + 1, np.int64)
         order = np.empty(count, np.int64)
         group_by_event(read_only(found.event), starts, order)
+        if (counts := current_counts()) is not None:
+            counts.add(events.seq, starts)
         rows = np.empty(count, np.int64)
         marks = self._marks.pop() if self._marks else row_set(0)
         if 64 * len(marks.word) < self.count:

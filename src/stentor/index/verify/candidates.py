@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +43,42 @@ class Tally:
     candidates = 0
 
 
+class CandidateCounts:
+    """How many candidates each event had: while it is counting, in this context and its threads."""
+
+    def __init__(self) -> None:
+        self.by_event: Int64 = np.zeros(0, np.int64)  # of the events that were matched, in order
+        self._parts: list[tuple[Int64, Int64]] = []
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count what is verified meanwhile."""
+        token = _COUNTS.set(self)
+        try:
+            yield
+        finally:
+            _COUNTS.reset(token)
+
+    def add(self, seq: Int64, starts: Int64) -> None:
+        """Add the candidates of events: those of the i-th begin at starts[i]."""
+        self._parts.append((seq, np.diff(starts)))
+
+    def sum_up(self, seq: Int64) -> None:
+        """Let `by_event` be the sums of what was added, for events of ascending *seq*."""
+        self.by_event = np.zeros(len(seq), np.int64)
+        for part, counts in self._parts:
+            self.by_event[np.searchsorted(seq, part)] += counts  # no event twice in a part
+        self._parts.clear()
+
+
+_COUNTS: ContextVar[CandidateCounts | None] = ContextVar("candidate counts", default=None)
+
+
+def current_counts() -> CandidateCounts | None:
+    """What counts candidates just now."""
+    return _COUNTS.get()
+
+
 def verify(
     columns: SubscriptionColumns,
     validity: RowSpans,
@@ -55,6 +94,8 @@ def verify(
     starts = np.zeros(event_count(events) + 1, np.int64)
     order = np.empty(count, np.int64)
     group_by_event(read_only(candidates.event), starts, order)
+    if (counts := current_counts()) is not None:
+        counts.add(events.seq, starts)
     rows = np.empty(count, np.int64)
     found = verify_candidates(
         columns,

@@ -20,6 +20,7 @@ from stentor.model import Schema
 from stentor.model.record import Publish
 from stentor.pipeline.config.file import StreamConfig
 from stentor.pipeline.sources import RANGE, SourceSettings, source_named
+from stentor.wire.files import stripped
 
 if TYPE_CHECKING:
     from stentor.pipeline.sources import TextFile
@@ -126,7 +127,7 @@ def _texts(source: SourceSettings, files: list[Path]) -> Iterator[tuple[str, byt
             if dialect is not None:  # a break between quotes ends no record
                 is_quoted ^= dialect.opens(line.decode("utf-8", "replace"))
             if not is_quoted or len(record) > MOST_QUOTED:
-                if record.strip():
+                if record.strip() if dialect is not None else stripped(record):
                     yield str(file), record.rstrip(b"\n" if dialect is None else b"\r\n")
                 record, is_quoted = b"", False
 

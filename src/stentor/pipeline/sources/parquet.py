@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from stentor.errors import SettingsError
-from stentor.pipeline.sources import Columns, SourceSettings
+from stentor.pipeline.sources import FIELDS, Columns, SourceSettings
 from stentor.pipeline.sources.base import SAMPLE, FileSource
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ class Parquet(FileSource):
     keys = frozenset({"path", "max_files", "drop"})
     suffixes = (".parquet",)
     has_schema = True
+
+    def content_mistakes(
+        self, settings: SourceSettings, path: str, has_pattern: bool, is_inferred: bool
+    ) -> Iterator[str]:
+        """Also that no file has a column that the settings name."""
+        yield from super().content_mistakes(settings, path, has_pattern, is_inferred)
+        yield from _missing_columns(settings, self.local_files(settings)[:SAMPLE])
 
     def open(
         self,
@@ -60,6 +68,35 @@ class Parquet(FileSource):
             "with; write it again with the old types, or start a new pipeline in another folder. "
             f"Spark says: {text.splitlines()[0][:500]}"
         )
+
+
+def _missing_columns(settings: SourceSettings, files: Iterable[Path]) -> Iterator[str]:
+    """A sentence for each column that *settings* name and none of *files* has.
+
+    A folder like day=2026-01-01 above the files is a column too.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names: dict[str, None] = {}
+    for file in files:
+        if "=" in str(file.parent):
+            return
+        try:
+            names |= dict.fromkeys(pq.read_schema(file).names)
+        except (OSError, pa.ArrowException):
+            continue  # one bad record
+    if not names:
+        return
+    named = {
+        field: name
+        for field in FIELDS[settings.kind]
+        if (name := settings.columns.of(field)) is not None and settings.columns.is_named(field)
+    }
+    uses = [(name, f", which holds the {field}") for field, name in named.items()]
+    for name, use in [*uses, *((name, " to drop") for name in settings.drop)]:
+        if name not in names:
+            yield f"{settings.name}: there is no column {name!r}{use}; it has {', '.join(names)}"
 
 
 _MISMATCH = ("PARQUET_COLUMN_DATA_TYPE_MISMATCH", "SchemaColumnConvertNotSupportedException")

@@ -124,8 +124,9 @@ class TextReader:
         self, row: int, data: bytes, source: str | None, reject: Reject
     ) -> Iterator[tuple[Any, str | bytes]]:
         """What the text of a *row* holds, each with how it is shown where it is bad."""
-        line = stripped(data) if self._texts.dialect is None else data.removeprefix(BOM)
-        if not line.strip():
+        is_json = self._texts.dialect is None
+        line = stripped(data) if is_json else data.removeprefix(BOM)
+        if not (line if is_json else line.strip()):
             return
         try:
             if len(line) > self._most_bytes:
