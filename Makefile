@@ -16,7 +16,7 @@ SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 BASE_PYTHON = $(shell for python in $(PYTHON3) python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$python -c '$(SUPPORTED)' 2>/dev/null; then echo $$python; break; fi; done)
 
-.PHONY: help demo test check bench soak cluster docs docs-serve format requirements clean
+.PHONY: help demo serve browser test check bench soak cluster docs docs-serve format requirements clean
 
 help: ## List the targets
 	@echo 'usage: make TARGET'
@@ -24,6 +24,19 @@ help: ## List the targets
 
 demo: $(INSTALLED) ## Watch an afternoon in a city go through the Spark pipeline (under a minute)
 	@$(VENV)/bin/stentor demo $(ARGS)
+
+serve: $(INSTALLED) ## Start a server and the city's afternoon live: open http://127.0.0.1:8731
+	@$(VENV)/bin/stentor demo --live --people 600 --events 2000 $(ARGS)
+
+browser: $(INSTALLED) ## Install a Chromium for the tests of the console, where there is none
+	@if command -v chromium chromium-browser >/dev/null; then \
+		echo 'There is a Chromium already'; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; then \
+		echo 'Installed the package chromium'; \
+	else \
+		$(PYTHON) -m playwright install --with-deps chromium || $(PYTHON) -m playwright install chromium; \
+	fi
 
 test: $(INSTALLED) ## Run all tests
 	@$(VENV)/bin/stentor warm
@@ -61,7 +74,7 @@ format: $(INSTALLED) ## Format the code and fix what can be fixed
 requirements: ## Pin the newest versions again (needs uv)
 	@uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate \
-		pyproject.toml --extra cli --extra pandas --extra pictures --extra spark requirements/dev.in \
+		pyproject.toml --extra cli --extra pandas --extra pictures --extra service --extra spark requirements/dev.in \
 		--output-file requirements/dev.txt
 	@for part in build java docs; do \
 		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

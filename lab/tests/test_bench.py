@@ -31,6 +31,7 @@ from stentor_lab.bench import (
     mics_ranges,
     mo_tree,
     scan,
+    service,
     spark,
     start,
 )
@@ -204,6 +205,7 @@ def test_every_subject_can_be_imported():
         "mo-tree": mo_tree.tables,
         "brokers": brokers.tables,
         "degenerate": degenerate.tables,
+        "service": service.tables,
         "spark": spark.tables,
     }
 

@@ -150,6 +150,14 @@ class JavaEndedError(StentorError, ConnectionError):
     """The Java process of a Spark session has ended under a job or a stream."""
 
 
+class ServiceError(StentorError, ConnectionError):
+    """What a service has refused, or that it does not answer; *kind* is the service's word."""
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        self.kind = kind
+        super().__init__(message)
+
+
 class DisagreementError(StentorError, AssertionError):
     """Two ways to do the same thing that answered differently: a defect of Stentor."""
 

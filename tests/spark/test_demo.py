@@ -1,6 +1,9 @@
 """The demonstration: its tables are those of an engine, and what it prints can be run."""
 
+import json
+import re
 import textwrap
+from collections import Counter
 
 import pytest
 from deltalake import DeltaTable
@@ -77,6 +80,11 @@ def test_the_demo_tells_what_happened_and_draws_it(demo):
         assert " ".join(part.split()) in " ".join(result.stdout.split())
     assert f"rejected {refused}" in " ".join(result.stdout.split())
     assert (folder / "map.png").stat().st_size > 1000
+    block = re.search(r'id="recording">(.*?)</script>', (folder / "map.html").read_text("utf-8"))
+    kinds = Counter()
+    for kind, *row in json.loads(block[1])["rows"]:
+        kinds[kind] += len(row[-1]) if kind >= 4 else 1
+    assert [kinds[4], kinds[5]] == by_change
 
 
 def test_the_numbers_of_the_demo_are_those_of_an_engine_alone(demo, tmp_path):

@@ -156,9 +156,8 @@ class Broker:
 
         What is not live and was on its way is: it is too late for it.
         """
-        link = self._link(neighbour)
-        link.up = False
-        if link.forwards:
+        self._link(neighbour).up = False
+        if self.links[neighbour].forwards:
             with self._transaction():
                 self._tables.drop_forwards(neighbour)
 
@@ -173,18 +172,21 @@ class Broker:
 
     # Messages.
 
-    def receive(self, source: str, messages: Sequence[Message]) -> BrokerOutput:
+    def receive(
+        self, source: str, messages: Sequence[Message], *, is_checked: bool = False
+    ) -> BrokerOutput:
         """What *messages* from *source*, a neighbour or CLIENT, lead to, in order.
 
         An event is answered with the clients here who want it, what is refused with its error; that
-        changes nothing. All of it is kept when this returns. Cost: one step of the engine.
+        changes nothing. All of it is kept when this returns. *is_checked* says that `wire` has made
+        them with this broker's schema just now, at its own time. Cost: one step of the engine.
         """
         self._check_usable()
         if not is_among(source, (CLIENT,)):
             self._link(source)
         messages, output = [*listed(messages, "messages are in a list")], BrokerOutput()
         with self._transaction():
-            self._receive(source, messages, output)
+            self._receive(source, messages, output, is_checked)
         return output
 
     def strand(self) -> None:
@@ -192,8 +194,7 @@ class Broker:
 
         For a broker that is opened again among others: who wants it is known when all have greeted.
         """
-        on_their_way = [neighbour for neighbour, link in self.links.items() if link.forwards]
-        if on_their_way:
+        if on_their_way := [one for one, link in self.links.items() if link.forwards]:
             with self._transaction():
                 for neighbour in on_their_way:
                     self._tables.strand_forwards(neighbour)
@@ -207,15 +208,19 @@ class Broker:
         output = BrokerOutput()
         if stranded := [*self._tables.stranded]:
             with self._transaction():
-                self._receive(CLIENT, [Publish(event, self.time) for event in stranded], output)
+                again = [Publish(event, self.time) for event in stranded]
+                self._receive(CLIENT, again, output, is_checked=False)
                 self._tables.drop_forwards(CLIENT)
         return output
 
-    def _receive(self, source: str, messages: Sequence[Message], output: BrokerOutput) -> None:
+    def _receive(
+        self, source: str, messages: Sequence[Message], output: BrokerOutput, is_checked: bool
+    ) -> None:
         records: list[Record] = []
         time = self.time  # when *records* have come
         for message in messages:
-            if mistake := self._record_error(source, message, time):
+            mistake = None if is_checked else self._record_error(source, message, time)
+            if mistake is not None:
                 self._apply(source, records, output)
                 output.answers.append(mistake)
                 if isinstance(message, LinkGreeting) and source != CLIENT:
@@ -234,18 +239,12 @@ class Broker:
         self._announce_learned(source, output)
 
     def undelivered(self) -> dict[int, Delivery]:
-        """What clients are to be given and have not acknowledged, by number, in order.
-
-        What a broker that died had delivered comes again; a client knows it by the event's id.
-        """
+        """What clients have not acknowledged, by number; a broker that died gives it again."""
         self._check_usable()
         return self._store.deliveries()
 
     def acknowledge(self, numbers: Iterable[int]) -> None:
-        """Take note that clients have the deliveries of these *numbers*.
-
-        Cost: no wait for the disk. Where the machine loses power, they may come again.
-        """
+        """Take note that clients have these; where the machine loses power they may come again."""
         with self._transaction(synced=False):
             self._store.forget_deliveries(numbers)
 
@@ -262,7 +261,7 @@ class Broker:
         self._failure = self._failure or f"{type(reason).__name__}: {reason}".rstrip(": ")
 
     def close(self) -> None:
-        """Let go of the store; nothing can be done with this broker any more."""
+        """Let go of the store."""
         self._failure = self._failure or "it was closed"
         self._store.close()
 
@@ -297,10 +296,10 @@ class Broker:
             return mistake
         said = message.time
         # A neighbour has looked at its clients' times; only with a clock we know it better.
-        is_limited = said is not None and (source == CLIENT or self._has_clock)
-        if is_limited and said is not None and not self._clock.allows(said, time):
-            return self._clock.refusal(about(message), said, time)
-        return None
+        is_limited = source == CLIENT or self._has_clock
+        if said is None or not is_limited or self._clock.allows(said, time):
+            return None
+        return self._clock.refusal(about(message), said, time)
 
     def _announce_learned(self, source: str, output: BrokerOutput) -> None:
         """Keep what was learned from *source*, and send it to the others before all else."""
@@ -356,11 +355,11 @@ class Broker:
                 return
             self._learning.forget_conflicts(source)
         self._pass_time(message.time, output)
-        if not isinstance(message, AnnounceRanges):
-            output.answers += self._learning.learn(source, message.learned).values()
         if isinstance(message, AnnounceRanges):
             self._ranges_changed(source, message, output)
-        elif isinstance(message, LinkGreeting):
+            return
+        output.answers += self._learning.learn(source, message.learned).values()
+        if isinstance(message, LinkGreeting):
             self._greeted(source, message, output)
 
     def _client_changed(
@@ -372,7 +371,7 @@ class Broker:
             output.deliveries += [Delivery(id, event, added) for event in events]
         if isinstance(record, Unsubscribe):
             self._tables.remove_client(id)
-            self._withdraw(id, output)
+            output.sent += self._announcer.withdraw(CLIENT, self._tables.name_of(id), self.time)
         else:
             self._announcer.announce(CLIENT, self._tables.insert_client(record))
 
@@ -444,11 +443,7 @@ class Broker:
         self.time = max(self.time, time)
         self._tables.drop_ended_events(self.time)
         for id in self._tables.ended_clients(self.time):
-            self._withdraw(id, output)
-
-    def _withdraw(self, id: str, output: BrokerOutput) -> None:
-        """Let all links know that the client's subscription *id* is gone."""
-        output.sent += self._announcer.withdraw(CLIENT, self._tables.name_of(id), self.time)
+            output.sent += self._announcer.withdraw(CLIENT, self._tables.name_of(id), self.time)
 
     def _timed(self, record: Record) -> Record:
         """*record* at its time, or the broker's own where that is later."""
@@ -479,16 +474,20 @@ class Broker:
         """The subscription table of the neighbour *source*, by name."""
         return dict(self._link(source).interests)
 
+    @property
+    def tables(self) -> Tables:
+        """Who wants what here, and what is live: to be read."""
+        self._check_usable()
+        return self._tables
+
     def contents(self) -> tuple[Iterable[Subscription], Iterable[Event]]:
         """The clients' subscriptions, and the live events."""
-        self._check_usable()
-        clients, events = self._tables.clients, self._tables.events
+        clients, events = self.tables.clients, self.tables.events
         return [clients[id] for id in clients], [events[id] for id in events]
 
     def stats(self) -> dict[str, int]:
         """Counts: clients' subscriptions, what neighbours want and its ranges, live events."""
-        self._check_usable()
-        return self._tables.stats()
+        return self.tables.stats()
 
     def check(self) -> None:
         """Assert that engine, tables and policies speak of the same subscriptions."""

@@ -107,7 +107,7 @@ class Database:
                     self._connection.execute("ROLLBACK")
             raise
 
-    def run(self, statement: str, *values: str | int) -> sqlite3.Cursor:
+    def run(self, statement: str, *values: str | int | bytes) -> sqlite3.Cursor:
         """Do *statement*."""
         self._check_usable()
         try:
@@ -123,7 +123,7 @@ class Database:
         except _ERRORS as error:
             raise self._failed(error) from None
 
-    def rows(self, question: str, *values: str | int) -> list[tuple[Any, ...]]:
+    def rows(self, question: str, *values: str | int | bytes) -> list[tuple[Any, ...]]:
         """The answer to *question*."""
         cursor = self.run(question, *values)
         try:

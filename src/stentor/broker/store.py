@@ -286,7 +286,7 @@ class Store:
             f"{self.path}: {where} cannot be used: {why}; go on from a copy of the file"
         )
 
-    def _run(self, statement: str, *values: str | int) -> Any:
+    def _run(self, statement: str, *values: str | int | bytes) -> Any:
         return self._database.run(statement, *values)
 
     def close(self) -> None:

@@ -36,6 +36,7 @@ from stentor.encoding.hilbert.ranges import Ranges
 from stentor.engine import Engine
 from stentor.engine.engine import step_checked
 from stentor.engine.report import Answer
+from stentor.engine.why_not import Rejection
 from stentor.errors import SettingsError, StentorError
 from stentor.index.mics.check import check_postings
 from stentor.index.mics.postings import Postings
@@ -82,6 +83,12 @@ class Tables:
     def _step(self, records: Sequence[Record]) -> Sequence[Answer]:
         """*records* are checked already: keys are longer than ids may be."""
         return step_checked(self._engine, records)
+
+    def why_not(self, event: Event, ids: Sequence[str]) -> list[Rejection | None]:
+        """Which predicate of each client's subscription rejects *event*; None where it matches."""
+        found = self._engine.why_not(event, [engine_id(CLIENT, id) for id in ids])
+        pairs = zip(ids, found, strict=True)
+        return [one if one is None else replace(one, subscription=id) for id, one in pairs]
 
     def routes(self, records: Sequence[Record]) -> list[list[str]]:
         """For each of *records* the neighbours one of whose ranges an event lies in."""
@@ -169,6 +176,18 @@ class Tables:
         """Hold a live event."""
         self.events.hold(event)
         self._store.keep_event(event)
+
+    def client(self, id: str) -> Subscription | None:
+        """The client's subscription *id*, if there is one."""
+        return self.clients[id] if id in self.clients else None  # noqa: SIM401
+
+    def live_event(self, id: str) -> Event | None:
+        """The live event *id*, if there is one."""
+        return self.events[id] if id in self.events else None  # noqa: SIM401
+
+    def has_ended(self, time: int) -> bool:
+        """Whether a client's subscription or an event is over at *time*, and still kept."""
+        return self.clients.has_over(time) or self.events.has_over(time)
 
     def drop_ended_events(self, time: int) -> None:
         """Forget the events that are over at *time*."""
@@ -366,6 +385,10 @@ class BrokerLiveEvents:
                 del self._id[number]
         return ended
 
+    def has_over(self, time: int) -> bool:
+        """Whether one has ended at *time*."""
+        return self._events.has_over(time)
+
     def within(self, ranges: Pairs) -> list[str]:
         """The ids of those that touch one of *ranges*. Cost: O(log events) for each, and theirs."""
         if not ranges or self._space is None:
@@ -445,6 +468,10 @@ class ExpiringValues(Generic[Value]):
                 del self._values[id]
                 ended.append(id)
         return ended
+
+    def has_over(self, time: int) -> bool:
+        """Whether something may have ended at *time*."""
+        return bool(self._heap) and self._heap[0][0] <= time
 
     def __getitem__(self, id: str) -> Value:
         return self._values[id][0]

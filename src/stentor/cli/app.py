@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from stentor.cli import bench, check, convert, cover, covers, explain, match, stream, warm
+from stentor.cli import (
+    bench,
+    check,
+    console,
+    convert,
+    cover,
+    covers,
+    explain,
+    match,
+    pub_sub,
+    serve,
+    stream,
+    warm,
+)
 from stentor.cli.inputs import Commands, run_to_exit
 from stentor.demo import command as demo
 
@@ -26,12 +39,17 @@ app = typer.Typer(
 
 app.command("match")(match.command)
 app.command("stream")(stream.command)
+app.command("serve")(serve.command)
+app.command("key")(serve.key)
+app.command("pub")(pub_sub.pub)
+app.command("sub")(pub_sub.sub)
 app.command("explain")(explain.command)
 app.command("covers")(covers.command)
 app.command("cover")(cover.command)
 app.command("check")(check.command)
 app.command("convert")(convert.command)
 app.command("bench")(bench.command)
+app.command("console")(console.command)
 app.command("demo")(demo.command)
 app.command("warm")(warm.command)
 

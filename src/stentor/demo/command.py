@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -47,6 +48,13 @@ def command(
         bool,
         typer.Option("--embedded", help="One engine in this process: no Spark, no tables."),
     ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Against a `stentor serve` of its own, with its console.")
+    ] = False,
+    minutes: Annotated[
+        float, typer.Option(min=0.01, help="How long the afternoon takes with --live.")
+    ] = 20.0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the server of --live.")] = 8731,
 ) -> None:
     """Watch a city's afternoon: people who walk about, coupons, jobs, bad records.
 
@@ -54,6 +62,13 @@ def command(
     """
     from stentor.demo.afternoon import Afternoon
 
+    if live:
+        _live(
+            Afternoon(people=people, events=events, moves=5 * events, bad=0, seed=seed),
+            minutes,
+            port,
+        )
+        return
     start = perf_counter()
     picture = picture or (Path("stentor-demo.png") if embedded else folder / "map.png")
     check_picture(picture)
@@ -69,12 +84,40 @@ def command(
     show(screen, story)
     draw(screen, story, picture)
     if not embedded:
-        from stentor.demo.folder import CONFIG, PIPELINE
+        from stentor.demo.folder import CONFIG, PAGE, PIPELINE
+        from stentor.demo.page import write_page
 
         pipeline = (folder / PIPELINE).resolve()
+        write_page(pipeline, folder / PAGE)
+        screen.print(f"The same afternoon as a page that moves: {folder / PAGE}")
         screen.print("\n" + ASK.format(folder=folder, pipeline=pipeline))
         screen.print("\n" + NEXT.format(config=folder / CONFIG))
     screen.print(f"\nAll of it took {perf_counter() - start:.0f} s")
+
+
+def _live(afternoon: Afternoon, minutes: float, port: int) -> None:
+    """Play *afternoon* against a server of its own until it is interrupted."""
+    import asyncio
+    import time
+
+    from stentor.cli.serve import need_service
+
+    need_service()
+    from stentor.demo.live import play, server
+
+    screen = Console(highlight=False, markup=False, soft_wrap=True)
+    screen.print("Starting the server …")
+    with server(port) as url, suppress(KeyboardInterrupt):
+        screen.print(f"Open {url} to watch Saltmere's afternoon; Ctrl-C ends it.")
+        with screen.status("People arrive …") as status:
+
+            def told(records: int, deliveries: int) -> None:
+                status.update(f"{records:,} records, {deliveries:,} deliveries")
+
+            asyncio.run(play(url, afternoon, minutes, told))
+        screen.print(f"Evening has come; the server stays at {url} until Ctrl-C.")
+        while True:
+            time.sleep(3600)
 
 
 def _stream(afternoon: Afternoon, folder: Path) -> Story:

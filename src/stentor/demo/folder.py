@@ -20,6 +20,7 @@ CONFIG: Final = "stentor.toml"
 RECORDS: Final = "records"
 PIPELINE: Final = "pipeline"
 MAP: Final = "map.png"
+PAGE: Final = "map.html"
 #: How many files the afternoon comes in, and how many records are worth one; each is a batch.
 FILES: Final = 10
 LEAST_RECORDS: Final = 100
@@ -85,7 +86,8 @@ def _clear_earlier(folder: Path) -> None:
         )
     _remove_pipeline(folder / PIPELINE)
     shutil.rmtree(folder / RECORDS, ignore_errors=True)
-    (folder / MAP).unlink(missing_ok=True)
+    for drawn in (MAP, PAGE):
+        (folder / drawn).unlink(missing_ok=True)
 
 
 def _remove_pipeline(path: Path) -> None:

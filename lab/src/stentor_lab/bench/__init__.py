@@ -79,6 +79,10 @@ SUBJECTS: Final = {
         "an overlay of brokers: what each policy sends between them, uniform and by Zipf's law",
         "stentor_lab.bench.brokers",
     ),
+    "service": Subject(
+        "a service on the loopback: frames, single requests, latencies; the bare broker beside it",
+        "stentor_lab.bench.service",
+    ),
     "spark": Subject(
         "the Spark pipeline: events a second, micro-batches, workers; Spark SQL alone beside it",
         "stentor_lab.bench.spark",

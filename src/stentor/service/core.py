@@ -1,0 +1,382 @@
+"""The broker of a service and its outbox: records in, answers and deliveries out. No sockets.
+
+    records of many clients ─▶ read ─▶ one `receive`, one commit ─▶ answers, rows of the outbox
+
+Ids of an owner's subscriptions and events are `owner/id` in the broker. The server stamps the time.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from stentor.broker import Broker
+from stentor.broker.interest import CLIENT
+from stentor.engine.report import Answer
+from stentor.errors import RecordError, SettingsError, StentorError, UnknownIdError
+from stentor.model import Changes, Event, Subscription
+from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model.values import read_location
+from stentor.model.values.object import check_object
+from stentor.model.values.string import describe, read_id
+from stentor.model.values.time import time_text
+from stentor.service.outbox import Key, OutboxRow, ServiceStore
+from stentor.service.recent import Recent, Seen
+from stentor.service.refusals import RefusedError, error_answer
+from stentor.service.settings import DEFAULT_CLIENT, NAME, ServeSettings
+from stentor.wire.events import event_from_dict, event_to_dict
+from stentor.wire.formats import ReadSettings, plain_object
+from stentor.wire.records import Op, op_of, subscription_from_dict
+
+#: Of an id, so that it fits behind its owner's name.
+MOST_ID_BYTES: Final = 400
+#: Subscriptions that a remembered event lists.
+MOST_MATCHED: Final = 100
+_JSON: Final = msgspec.json.Encoder().encode
+_READ: Final = {op: ReadSettings(default_op=op) for op in ("subscribe", "publish", None)}
+#: What the server says of a record, or what is no part of an event.
+_NOT_KEPT: Final = ("time", "op", "seq")
+
+
+@dataclass(slots=True, eq=False)
+class Records:
+    """Records of one client, to be let happen together; what came of it goes to *reply*."""
+
+    owner: str
+    client: str
+    raws: list[Any]
+    default_op: Op | None = None
+    may: frozenset[str] = frozenset(("publish", "subscribe"))
+    wants_results: bool = True
+    reply: Callable[[Any], None] | None = None
+    arrived: float = 0.0
+
+
+@dataclass(slots=True)
+class RecordsAnswer:
+    """What *Records* led to: how many were accepted, why others not, what each led to."""
+
+    accepted: int = 0
+    errors: list[tuple[int, StentorError]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_dict(self, owner: str, *, with_results: bool, position: str = "index") -> dict[str, Any]:
+        """As clients are told."""
+        response: dict[str, Any] = {
+            "accepted": self.accepted,
+            "rejected": [
+                {position: number, "error": error_answer(error, owner)}
+                for number, error in self.errors
+            ],
+        }
+        return {**response, "results": self.results} if with_results else response
+
+
+@dataclass(slots=True)
+class CoreOutput:
+    """What a batch of commands led to; all of it is kept."""
+
+    answers: list[RecordsAnswer] = field(default_factory=list)
+    rows: dict[Key, list[OutboxRow]] = field(default_factory=dict)
+    overfull: set[Key] = field(default_factory=set)
+    seen: list[Seen] = field(default_factory=list)
+    changed: dict[str, dict[str, bool]] = field(default_factory=dict)  # owner → id → still there
+    is_reopened: bool = False  # the store had failed: queues may hold more than was said
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A record that was read, and whose answer goes to which place of which command."""
+
+    record: Record
+    owner: str
+    id: str
+    answer: RecordsAnswer
+    position: int
+    wants_result: bool
+    body: bytes = b""  # of an event
+    client: str = ""  # of a subscription
+    is_created: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the broker calls it."""
+        return f"{self.owner}/{self.id}"
+
+
+class Core:
+    """One broker with its store in the folder of *settings*; *clock* gives seconds since 1970."""
+
+    def __init__(self, settings: ServeSettings, clock: Callable[[], float]) -> None:
+        self.settings = settings
+        self._clock = clock
+        self.counts = {"events": 0, "rejected": 0, "deliveries": 0, "commits": 0}
+        self.recent = Recent(settings.remembered_events, settings.remembered_minutes)
+        self._open()
+
+    def _open(self) -> None:
+        folder = Path(self.settings.folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(f"{folder} cannot be made: {error.strerror}") from None
+        self.store = ServiceStore(folder / "service.db", self.settings.queue)
+        self.store.shares_events = self.settings.shared_events
+        self.store.event_json = self._event_json
+        self.broker = Broker(
+            self.settings.broker, index=self.settings.index, store=self.store, clock=self._clock
+        )
+        self._bodies: dict[str, bytes] = {}
+
+    def reopen(self) -> None:
+        """Go on from what the store holds, after it has failed."""
+        self.broker.close()
+        self._open()
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self.broker.close()
+
+    def now(self) -> int:
+        """The server's time, which never goes back."""
+        return max(int(self._clock() * 1_000_000), self.broker.time)
+
+    # Records.
+
+    def run(self, commands: Sequence[Records], acknowledged: dict[Key, int]) -> CoreOutput:
+        """Let *commands* happen in order, and clients have what they *acknowledged*: one commit."""
+        store, output, now = self.store, CoreOutput(), self.now()
+        if self.broker.tables.has_ended(now):
+            self.broker.pass_time(now)
+        store.fresh, store.overfull, store.now = {}, set(), now
+        waiting: list[_Waiting] = []
+        for command in commands:
+            answer = RecordsAnswer()
+            output.answers.append(answer)
+            waiting += self._read_all(command, answer, now)
+        if acknowledged:
+            with store.transaction(synced=False):
+                for key, seq in acknowledged.items():
+                    store.acknowledge_up_to(key, seq)
+        for segment in self._segments(waiting):
+            self._run_segment(segment, output)
+        output.rows, output.overfull = store.fresh, store.overfull
+        self.counts["rejected"] += sum(len(answer.errors) for answer in output.answers)
+        self.counts["deliveries"] += sum(
+            row.last - row.first + 1 for rows in output.rows.values() for row in rows
+        )
+        return output
+
+    def _segments(self, waiting: list[_Waiting]) -> Iterator[list[_Waiting]]:
+        """*waiting* in runs within which a name has one event, one subscription, one client.
+
+        A delivery of the broker names its event and subscription, and no more.
+        """
+        segment: list[_Waiting] = []
+        names: set[tuple[bool, str]] = set()
+        for one in waiting:
+            name = (isinstance(one.record, Publish), one.name)
+            if name in names or (one.client and self._changes_client(one)):
+                yield segment
+                segment, names = [], set()
+            segment.append(one)
+            names.add(name)
+        if segment:
+            yield segment
+
+    def _changes_client(self, one: _Waiting) -> bool:
+        is_known = one.id in self.store.owned.get(one.owner, ())
+        return is_known and self.store.client_of(one.name) != one.client
+
+    def _run_segment(self, segment: list[_Waiting], output: CoreOutput) -> None:
+        if not segment:
+            return
+        live = self.broker.tables.events
+        # One that is live is refused: those who come in this segment get the older one.
+        self._bodies = {one.name: one.body for one in segment if one.body and one.name not in live}
+        self.store.assigned = {one.name: one.client for one in segment if one.client}
+        records = [one.record for one in segment]
+        answers = self.broker.receive(CLIENT, records, is_checked=True).answers
+        self.store.forget_receivers()
+        self.counts["commits"] += 1
+        for one, said in zip(segment, answers, strict=True):
+            self._answer(one, said, output)
+
+    def _read_all(self, command: Records, answer: RecordsAnswer, now: int) -> list[_Waiting]:
+        found = []
+        is_full = self.store.is_full(command.owner)
+        for position, raw in enumerate(command.raws):
+            try:
+                if isinstance(raw, StentorError):
+                    raise raw
+                found.append(self._read(command, raw, position, answer, now, is_full))
+            except StentorError as error:
+                answer.errors.append((position, error))
+        return found
+
+    def _read(
+        self,
+        command: Records,
+        raw: Any,
+        position: int,
+        answer: RecordsAnswer,
+        now: int,
+        is_full: bool,
+    ) -> _Waiting:
+        """The record that *raw* describes, at the server's time, under its owner's name."""
+        plain, default_op = plain_object(raw, _READ.get(command.default_op, _READ[None]))
+        op = op_of(plain.get("op"), default_op)
+        needed = "publish" if op == "publish" else "subscribe"
+        if needed not in command.may:
+            raise RefusedError(403, "forbidden", f"the key lacks the scope {needed!r}")
+        owner, body, client = command.owner, b"", ""
+        fields = {name: plain[name] for name in plain if name not in _NOT_KEPT}
+        if op == "publish" and fields.get("id") is None:
+            fields["id"] = secrets.token_hex(8)
+        id = _own_id(fields.get("id"))
+        name = f"{owner}/{id}"
+        record: Record
+        if op == "publish":
+            if is_full:
+                raise RefusedError(503, "full", "a client's queue is full, and senders are held")
+            fields["id"] = name
+            event = event_from_dict(fields, self.broker.schema)
+            fields["id"] = id
+            if event.until is not None:
+                fields["until"] = time_text(event.until)
+            record, body = Publish(event, now), _body(fields, event)
+        elif op == "subscribe":
+            client = checked_client(fields.pop("client", None) or command.client)
+            record = self._read_subscribe(owner, fields, name, id, now)
+        elif op == "move":
+            at = read_location(fields.get("at"), plane=self.broker.schema.plane)
+            if at is None:
+                raise RecordError("a move says where to: [longitude, latitude]", field="at")
+            record = Move(name, at, now)
+        else:
+            record = Unsubscribe(name, now)
+        wants = command.wants_results
+        is_created = bool(client) and id not in self.store.owned.get(owner, ())
+        return _Waiting(record, owner, id, answer, position, wants, body, client, is_created)
+
+    def _read_subscribe(
+        self, owner: str, fields: dict[str, Any], name: str, id: str, now: int
+    ) -> Subscribe:
+        owned = self.store.owned.get(owner, ())
+        most = self.settings.limits.subscriptions_per_owner
+        if len(owned) >= most and id not in owned:
+            raise RefusedError(429, "too_many", f"an owner has at most {most:,} subscriptions")
+        subscription = subscription_from_dict({**fields, "id": name}, self.broker.schema)
+        return Subscribe(subscription, now)
+
+    def _answer(self, one: _Waiting, said: Answer, output: CoreOutput) -> None:
+        if isinstance(said, UnknownIdError):
+            said = UnknownIdError(f"no subscription has the id {one.id!r}", id=one.id)
+        if isinstance(said, StentorError):
+            one.answer.errors.append((one.position, said))
+            return
+        one.answer.accepted += 1
+        result: dict[str, Any] = {"id": one.id}
+        if isinstance(one.record, Publish):
+            matched = self._visible(one.owner, said)
+            result["matched"] = len(matched)
+            self.counts["events"] += 1
+            number = self.counts["events"]
+            shown = tuple(matched[:MOST_MATCHED])
+            time = one.record.time or 0
+            seen = Seen(number, time, one.owner, one.id, one.body, shown, len(matched))
+            output.seen.append(seen)
+            self.recent.add(seen)
+        else:
+            is_there = not isinstance(one.record, Unsubscribe)
+            output.changed.setdefault(one.owner, {})[one.id] = is_there
+            if isinstance(said, Changes):
+                result["added"] = self._own_events(one.owner, said.added)
+                result["removed"] = self._own_events(one.owner, said.removed)
+            if one.client:
+                result["created"] = one.is_created
+        if one.wants_result:
+            one.answer.results.append(result)
+
+    def _visible(self, owner: str, names: Any) -> list[str]:
+        """Those of the subscriptions *names* that an event of *owner* is delivered to."""
+        if self.settings.shared_events:
+            return list(names)
+        prefix = owner + "/"
+        return [name for name in names if name.startswith(prefix)]
+
+    def _own_events(self, owner: str, names: Sequence[str]) -> list[str]:
+        """Those of the events *names* that *owner* is delivered, by their own ids."""
+        return [name.partition("/")[2] for name in self._visible(owner, names)]
+
+    def _event_json(self, name: str) -> bytes:
+        """The event *name* as clients get it: one of this batch, or a live one."""
+        body = self._bodies.get(name)
+        if body is None:
+            event = self.event(name)
+            body = b"null" if event is None else self.event_body(event)
+            self._bodies[name] = body
+        return body
+
+    def event(self, name: str) -> Event | None:
+        """The live event *name*."""
+        return self.broker.tables.live_event(name)
+
+    @staticmethod
+    def event_body(event: Event) -> bytes:
+        """*event* as its owner knows it."""
+        return _JSON({**event_to_dict(event), "id": event.id.partition("/")[2]})
+
+    def subscription(self, name: str) -> Subscription | None:
+        """The subscription *name*."""
+        return self.broker.tables.client(name)
+
+    # Time.
+
+    def tick(self) -> None:
+        """Let it be the server's time: what is over goes, and what is too old in the outbox."""
+        now = self.now()
+        if self.broker.tables.has_ended(now):
+            self.broker.pass_time(now)
+        oldest = now - int(self.settings.queue.time_to_live.total_seconds() * 1_000_000)
+        if self.store.has_expired(oldest):
+            with self.store.transaction():
+                self.store.expire(oldest)
+
+
+def _own_id(raw: Any) -> str:
+    id = read_id(raw)
+    if len(id.encode()) > MOST_ID_BYTES:
+        raise RecordError(f"expected at most {MOST_ID_BYTES} bytes", field="id")
+    return id
+
+
+def _body(fields: dict[str, Any], event: Event) -> bytes:
+    """The event as it is delivered: as it came where that is flat, else as Stentor writes it."""
+    if "attributes" not in fields:
+        try:
+            return _JSON(fields)
+        except (TypeError, ValueError, RecursionError):  # MessagePack has more than JSON
+            pass
+    return Core.event_body(event)
+
+
+def checked_client(raw: Any) -> str:
+    """The name of a client."""
+    client = DEFAULT_CLIENT if raw is None else raw
+    if not isinstance(client, str) or not NAME.fullmatch(client):
+        raise RecordError(
+            f"expected 1 to 64 letters, digits, '.', '_' or '-', got {describe(client)}",
+            field="client",
+        )
+    return client
+
+
+def checked_body(raw: Any, what: str) -> dict[str, Any]:
+    """*raw*, which is an object."""
+    return dict(check_object(raw, what))

@@ -1,0 +1,334 @@
+"""What clients are to be given: numbered by client, kept until it is acknowledged.
+
+A row of the table `outbox` holds what one commit gave one client, ready to be sent:
+
+    client, first … last, time, body: deliveries as JSON, separated by commas
+
+Whoever acknowledges up to a sequence ends the rows up to there. Where a queue is full or a row is
+too old the oldest rows go, and the client is told of the gap.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from stentor.broker.interest import CLIENT, Pairs
+from stentor.broker.messages import Delivery
+from stentor.broker.store import Store
+from stentor.errors import StoreError
+from stentor.model import Subscription
+from stentor.model.values.time import time_text
+from stentor.service.settings import DEFAULT_CLIENT, QueueSettings
+
+_VERSION: Final = 1
+_TABLES: Final = (
+    """CREATE TABLE clients (
+    number INTEGER PRIMARY KEY, owner TEXT NOT NULL, client TEXT NOT NULL,
+    acknowledged INTEGER NOT NULL, dropped INTEGER NOT NULL, reason TEXT NOT NULL,
+    UNIQUE (owner, client))""",
+    """CREATE TABLE outbox (
+    client INTEGER NOT NULL, last INTEGER NOT NULL, first INTEGER NOT NULL,
+    time INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (client, last)) WITHOUT ROWID""",
+    "CREATE TABLE receivers (subscription TEXT PRIMARY KEY, client TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE webhooks (
+    owner TEXT NOT NULL, client TEXT NOT NULL, url TEXT NOT NULL, secret TEXT NOT NULL,
+    PRIMARY KEY (owner, client)) WITHOUT ROWID""",
+    """CREATE TABLE dead_letters (
+    owner TEXT NOT NULL, client TEXT NOT NULL, last INTEGER NOT NULL, first INTEGER NOT NULL,
+    time INTEGER NOT NULL, body BLOB NOT NULL, reason TEXT NOT NULL,
+    PRIMARY KEY (owner, client, last)) WITHOUT ROWID""",
+)
+#: Of one row: a frame stays small.
+MOST_DELIVERIES: Final = 500
+MOST_BYTES: Final = 256_000
+
+_JSON: Final = msgspec.json.Encoder().encode
+Key = tuple[str, str]
+
+
+class OutboxRow(NamedTuple):
+    """Deliveries *first* … *last* of a client, as JSON with commas between."""
+
+    first: int
+    last: int
+    time: int
+    body: bytes
+
+
+class Gap(NamedTuple):
+    """Sequences that will never come."""
+
+    first: int
+    last: int
+    reason: str
+
+    def to_dict(self) -> dict[str, int | str]:
+        """As clients are told."""
+        return {"from": self.first, "to": self.last, "reason": self.reason}
+
+
+class ClientQueue:
+    """What is known of a client without a look at the disk."""
+
+    __slots__ = ("acknowledged", "bytes", "dropped", "key", "last", "number", "reason", "rows")
+
+    def __init__(self, number: int, key: Key, acknowledged: int, dropped: int, reason: str) -> None:
+        self.number, self.key = number, key
+        self.acknowledged, self.dropped, self.reason = acknowledged, dropped, reason
+        self.last = max(acknowledged, dropped)
+        self.bytes = 0
+        self.rows: deque[tuple[int, int, int]] = deque()  # last, bytes, time
+
+    @property
+    def queued(self) -> int:
+        """Deliveries that wait for an acknowledgement."""
+        return self.last - max(self.acknowledged, self.dropped)
+
+    def add(self, last: int, size: int, time: int) -> None:
+        """Take note of a row at the end."""
+        self.rows.append((last, size, time))
+        self.bytes += size
+        self.last = last
+
+    def pop(self) -> int:
+        """Take note that the oldest row goes; its last sequence."""
+        last, size, _ = self.rows.popleft()
+        self.bytes -= size
+        return last
+
+    def gap(self, after: int) -> Gap | None:
+        """What a client that has all up to *after* will never get; None where it gets all."""
+        return Gap(after + 1, self.dropped, self.reason) if self.dropped > after else None
+
+
+class ServiceStore(Store):
+    """A broker's store with the outbox in the same transactions."""
+
+    def __init__(self, path: str | Path, queue: QueueSettings) -> None:
+        self._limits = queue
+        self.queues: dict[Key, ClientQueue] = {}
+        self.owned: dict[str, dict[str, None]] = {}  # owner → ids of its subscriptions
+        self.receivers: dict[str, str] = {}  # subscription → client, where it is not the default
+        self.assigned: dict[str, str] = {}  # the same, of subscriptions that come just now
+        self._leaving: list[str] = []
+        self.fresh: dict[Key, list[OutboxRow]] = {}  # what the last transaction has added
+        self.overfull: set[Key] = set()  # whose oldest rows it had to drop
+        self.now = 0
+        self.event_json: Callable[[str], bytes] = lambda id: b"null"
+        self.shares_events = False
+        super().__init__(path)
+
+    def _begin(self) -> None:
+        super()._begin()
+        version = self.fact("service version", int)
+        if version is None:
+            for statement in _TABLES:
+                self._run(statement)
+            self.keep_fact("service version", _VERSION)
+        elif version != _VERSION:
+            raise StoreError(
+                f"{self.path} has version {version} of the service, and this Stentor reads "
+                f"{_VERSION}"
+            )
+        self._load()
+
+    def _load(self) -> None:
+        rows = self._database.rows
+        by_number = {}
+        for number, owner, client, acknowledged, dropped, reason in rows("SELECT * FROM clients"):
+            queue = ClientQueue(number, (owner, client), acknowledged, dropped, reason)
+            by_number[number] = self.queues[owner, client] = queue
+        sizes = "SELECT client, last, length(body), time FROM outbox ORDER BY client, last"
+        for number, last, size, time in rows(sizes):
+            with self.reading("outbox", number):
+                by_number[number].add(last, size, time)
+        self.receivers = dict(rows("SELECT subscription, client FROM receivers"))
+        for (name,) in rows("SELECT name FROM interests WHERE source = ?", CLIENT):
+            owner, _, id = name.partition("/")
+            self.owned.setdefault(owner, {})[id] = None
+
+    # Subscriptions.
+
+    def keep_interest(self, source: str, name: str, wanted: Subscription | Pairs) -> None:
+        """Keep it, and to which client its deliveries go."""
+        super().keep_interest(source, name, wanted)
+        if source != CLIENT:
+            return
+        owner, _, id = name.partition("/")
+        self.owned.setdefault(owner, {})[id] = None
+        client = self.assigned.get(name)
+        if client is None or client == self.client_of(name):
+            return
+        if client == DEFAULT_CLIENT:
+            del self.receivers[name]
+            self._run("DELETE FROM receivers WHERE subscription = ?", name)
+        else:
+            self.receivers[name] = client
+            self._run("INSERT OR REPLACE INTO receivers VALUES (?, ?)", name, client)
+
+    def forget_interest(self, source: str, name: str) -> None:
+        """Forget it, and its client."""
+        super().forget_interest(source, name)
+        if source == CLIENT:
+            owner, _, id = name.partition("/")
+            self.owned[owner].pop(id, None)
+            if name in self.receivers:
+                self._run("DELETE FROM receivers WHERE subscription = ?", name)
+                self._leaving.append(name)  # what was delivered before is still for this client
+
+    def forget_receivers(self) -> None:
+        """Forget the clients of subscriptions that have gone."""
+        for name in self._leaving:
+            self.receivers.pop(name, None)
+        self._leaving.clear()
+
+    def client_of(self, name: str) -> str:
+        """The client whose queue the deliveries of the subscription *name* go to."""
+        return self.receivers.get(name, DEFAULT_CLIENT)
+
+    # Deliveries.
+
+    def keep_deliveries(self, deliveries: Iterable[Delivery]) -> list[int]:
+        """Put *deliveries* into their clients' queues; nobody gets another owner's events."""
+        pieces: dict[Key, list[bytes]] = {}
+        count, time = 0, _JSON(time_text(self.now))
+        sequences: dict[Key, int] = {}
+        for name, event, added in deliveries:
+            count += 1
+            owner, _, id = name.partition("/")
+            if not self.shares_events and not event.startswith(owner + "/"):
+                continue
+            key = owner, self.receivers.get(name, DEFAULT_CLIENT)
+            if key not in sequences:
+                pieces[key], sequences[key] = [], self.queue(key).last
+            sequences[key] += 1
+            pieces[key].append(
+                b'{"seq":%d,"subscription":%b,"client":"%b","owner":"%b","change":"%b","time":%b,'
+                b'"event":%b}'
+                % (
+                    sequences[key],
+                    _JSON(id),
+                    key[1].encode(),
+                    owner.encode(),
+                    b"added" if added else b"removed",
+                    time,
+                    self.event_json(event),
+                )
+            )
+        for key, parts in pieces.items():
+            self._put(self.queues[key], parts)
+        return [0] * count
+
+    def _put(self, queue: ClientQueue, pieces: list[bytes]) -> None:
+        insert = "INSERT INTO outbox VALUES (?, ?, ?, ?, ?)"
+        for part in _parts(pieces):
+            body, first = b",".join(part), queue.last + 1
+            row = OutboxRow(first, queue.last + len(part), self.now, body)
+            self._run(insert, queue.number, row.last, first, self.now, body)
+            queue.add(row.last, len(body), self.now)
+            self.fresh.setdefault(queue.key, []).append(row)
+        while len(queue.rows) > 1 and self._is_over(queue):
+            self._drop(queue, "dropped")
+            self.overfull.add(queue.key)
+
+    def _is_over(self, queue: ClientQueue) -> bool:
+        return queue.queued > self._limits.deliveries or queue.bytes > self._limits.bytes
+
+    def is_full(self, owner: str) -> bool:
+        """Whether the policy is to hold senders, and a client that they could reach is full."""
+        if self._limits.policy != "hold":
+            return False
+        limits = self._limits
+        return any(
+            queue.queued >= limits.deliveries or queue.bytes >= limits.bytes
+            for key, queue in self.queues.items()
+            if self.shares_events or key[0] == owner
+        )
+
+    def queue(self, key: Key) -> ClientQueue:
+        """The queue of the client *key*, made where there is none."""
+        found = self.queues.get(key)
+        if found is None:
+            cursor = self._run("INSERT INTO clients VALUES (NULL, ?, ?, 0, 0, '')", *key)
+            found = self.queues[key] = ClientQueue(cursor.lastrowid, key, 0, 0, "")
+        return found
+
+    def acknowledge_up_to(self, key: Key, seq: int) -> None:
+        """Take note that the client *key* has everything up to *seq*."""
+        queue = self.queues.get(key)
+        if queue is None or (seq := min(seq, queue.last)) <= queue.acknowledged:
+            return
+        queue.acknowledged = seq
+        self._keep(queue)
+        ended = None
+        while queue.rows and queue.rows[0][0] <= seq:
+            ended = queue.pop()
+        if ended is not None:
+            self._run("DELETE FROM outbox WHERE client = ? AND last <= ?", queue.number, ended)
+
+    def expire(self, time: int) -> None:
+        """Drop what was kept before *time*."""
+        for queue in self.queues.values():
+            while queue.rows and queue.rows[0][2] < time:
+                self._drop(queue, "expired")
+
+    def has_expired(self, time: int) -> bool:
+        """Whether anything was kept before *time*."""
+        return any(queue.rows and queue.rows[0][2] < time for queue in self.queues.values())
+
+    def _drop(self, queue: ClientQueue, reason: str) -> None:
+        queue.dropped, queue.reason = queue.pop(), reason
+        self._keep(queue)
+        delete = "DELETE FROM outbox WHERE client = ? AND last <= ?"
+        self._run(delete, queue.number, queue.dropped)
+
+    def _keep(self, queue: ClientQueue) -> None:
+        update = "UPDATE clients SET acknowledged = ?, dropped = ?, reason = ? WHERE number = ?"
+        self._run(update, queue.acknowledged, queue.dropped, queue.reason, queue.number)
+
+    def rows_after(self, key: Key, after: int, most: int = 20) -> list[OutboxRow]:
+        """The first rows of the client *key* that hold something after *after*."""
+        queue = self.queues.get(key)
+        if queue is None:
+            return []
+        question = (
+            "SELECT first, last, time, body FROM outbox "
+            "WHERE client = ? AND last > ? ORDER BY last LIMIT ?"
+        )
+        return [OutboxRow(*row) for row in self._database.rows(question, queue.number, after, most)]
+
+    def deliveries(self) -> dict[int, Delivery]:
+        """None: the outbox has them."""
+        return {}
+
+    def execute(self, statement: str, *values: str | int | bytes) -> int:
+        """Do *statement*, within a transaction; how many rows it changed."""
+        changed: int = self._run(statement, *values).rowcount
+        return changed
+
+    def query(self, question: str, *values: str | int | bytes) -> list[tuple[Any, ...]]:
+        """The answer to *question*."""
+        return self._database.rows(question, *values)
+
+    def back_up(self, path: Path) -> None:
+        """Write all of it into a new file, while it is in use."""
+        self._run("VACUUM INTO ?", str(path))
+
+
+def _parts(pieces: list[bytes]) -> Iterator[list[bytes]]:
+    """*pieces* in runs that fit into a row each."""
+    part: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        if part and (len(part) >= MOST_DELIVERIES or size + len(piece) > MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(piece)
+        size += len(piece)
+    if part:
+        yield part

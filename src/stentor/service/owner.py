@@ -1,0 +1,224 @@
+"""The thread that owns the broker: it takes its inbox in batches, commits once, then answers.
+
+    put ─▶ inbox (bounded) ─▶ batch of a millisecond or two ─▶ core.run ─▶ replies and deliveries
+
+Questions run between two batches, in the order in which they came.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stentor.errors import StentorError, StoreError
+from stentor.service.core import Core, CoreOutput, Records, RecordsAnswer
+from stentor.service.outbox import Key
+from stentor.service.refusals import RefusedError
+from stentor.service.settings import ServeSettings
+
+_LOG: Final = logging.getLogger("stentor.service")
+#: Records of one commit, and seconds that are waited for more where there were several.
+MOST_RECORDS: Final = 4_000
+LINGER: Final = 0.001
+_TICK: Final = 1.0
+
+
+@dataclass(slots=True)
+class Question:
+    """A function of the core, and what takes its answer or its error."""
+
+    ask: Callable[[Core], Any]
+    reply: Callable[[Any], None]
+
+
+Command = Records | Question | tuple[Key, int]
+
+
+class Owner:
+    """Runs a `Core` in a thread of its own; *on_output* is called there after each commit."""
+
+    def __init__(
+        self,
+        settings: ServeSettings,
+        on_output: Callable[[CoreOutput, list[tuple[Callable[[Any], None], Any]]], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings = settings
+        self._on_output = on_output
+        self._clock = clock
+        self._inbox: deque[Command] = deque()
+        self._size = 0
+        self._wake = threading.Condition()
+        self._is_stopping = False
+        self._failure: StentorError | None = None
+        self._was_busy = False
+        self.latencies: deque[float] = deque(maxlen=5_000)
+        self.core: Core | None = None
+        self.thread = threading.Thread(target=self._main, name="stentor-owner", daemon=True)
+        self._opened = threading.Event()
+        self._open_error: BaseException | None = None
+
+    # From any thread.
+
+    def start(self) -> None:
+        """Open the store, in the thread; what is wrong with it is raised here."""
+        self.thread.start()
+        self._opened.wait()
+        if self._open_error is not None:
+            raise self._open_error
+
+    def put(self, command: Command, size: int = 1) -> None:
+        """Let *command* wait for its turn; a RefusedError where too many do."""
+        with self._wake:
+            if self._is_stopping:
+                raise RefusedError(503, "not_ready", "the server stops", retry_after=1)
+            if self._size + size > self.settings.limits.inbox and self._size:
+                raise RefusedError(503, "full", "the server's inbox is full", retry_after=1)
+            self._inbox.append(command)
+            self._size += size
+            self._wake.notify()
+
+    @property
+    def waiting(self) -> int:
+        """Records and questions that wait for their turn."""
+        return self._size
+
+    @property
+    def failure(self) -> str:
+        """Why nothing can be kept now; empty where it can."""
+        return "" if self._failure is None else str(self._failure)
+
+    def stop(self) -> None:
+        """Let what waits happen, then let go of the store."""
+        with self._wake:
+            self._is_stopping = True
+            self._wake.notify()
+        self.thread.join()
+
+    # In the thread.
+
+    def _main(self) -> None:
+        try:
+            self.core = Core(self.settings, self._clock)
+        except BaseException as error:  # noqa: BLE001 – raised in the thread that starts it
+            self._open_error = error
+            return
+        finally:
+            self._opened.set()
+        next_tick = 0.0
+        try:
+            while True:
+                batch = self._take(_TICK)
+                if batch:
+                    self._run(batch)
+                elif self._is_stopping:
+                    return
+                if time.monotonic() >= next_tick:
+                    next_tick = time.monotonic() + _TICK
+                    self._guarded(self.core.tick)
+        finally:
+            with suppress(StentorError):
+                self.core.close()
+
+    def _take(self, timeout: float) -> list[Command]:
+        with self._wake:
+            if not self._inbox and not self._is_stopping:
+                self._wake.wait(timeout)
+        if self._was_busy and self._size < MOST_RECORDS and not self._is_stopping:
+            time.sleep(LINGER)
+        batch: list[Command] = []
+        records = 0
+        with self._wake:
+            while self._inbox and records < MOST_RECORDS:
+                one = self._inbox.popleft()
+                count = max(len(one.raws), 1) if isinstance(one, Records) else 1
+                records += count
+                self._size -= count
+                batch.append(one)
+        self._was_busy = len(batch) > 1
+        return batch
+
+    def _run(self, batch: list[Command]) -> None:
+        """Let a batch happen; a question waits until what came before it is kept."""
+        commands: list[Records] = []
+        acknowledged: dict[Key, int] = {}
+        for one in batch:
+            if isinstance(one, Records):
+                commands.append(one)
+            elif isinstance(one, Question):
+                self._commit(commands, acknowledged)
+                commands, acknowledged = [], {}
+                self._ask(one)
+            else:
+                key, seq = one
+                acknowledged[key] = max(seq, acknowledged.get(key, 0))
+        self._commit(commands, acknowledged)
+
+    def _commit(self, commands: list[Records], acknowledged: dict[Key, int]) -> None:
+        if not commands and not acknowledged:
+            return
+        core = self._usable_core()
+        output = None
+        if core is not None:
+            output = self._guarded(lambda: core.run(commands, acknowledged))
+        replies: list[tuple[Callable[[Any], None], Any]] = []
+        if output is None:
+            output = CoreOutput([self._refused(command) for command in commands])
+        now = time.perf_counter()
+        for command, answer in zip(commands, output.answers, strict=True):
+            if command.arrived:
+                self.latencies.append(now - command.arrived)
+            if command.reply is not None:
+                replies.append((command.reply, answer))
+        self._on_output(output, replies)
+
+    def _refused(self, command: Records) -> RecordsAnswer:
+        error = self._failure or StoreError("the store has failed")
+        return RecordsAnswer(errors=[(position, error) for position in range(len(command.raws))])
+
+    def _ask(self, question: Question) -> None:
+        core = self._usable_core()
+        answer: Any
+        try:
+            if core is None:
+                raise self._failure or StoreError("the store has failed")
+            answer = question.ask(core)
+        except StentorError as error:
+            answer = error
+        except Exception as error:  # noqa: BLE001 – a defect is an answer, and is logged
+            _LOG.exception("a question failed")
+            answer = RefusedError(500, "defect", f"a defect of Stentor: {type(error).__name__}")
+        self._on_output(CoreOutput(), [(question.reply, answer)])
+
+    def _guarded(self, step: Callable[[], Any]) -> Any:
+        """What *step* gives; None where it fails, and then the store is opened again later."""
+        try:
+            return step()
+        except StentorError as error:
+            _LOG.exception("the store has failed; it is opened again")
+            self._failure = error
+        except Exception as error:  # noqa: BLE001 – what was not kept is refused, and logged
+            _LOG.exception("a batch failed; the store is opened again")
+            self._failure = StoreError(f"a batch failed: {type(error).__name__}: {error}")
+        return None
+
+    def _usable_core(self) -> Core | None:
+        """The core, opened again where it has failed; None where that fails too."""
+        core = self.core
+        if self._failure is None or core is None:
+            return core
+        try:
+            core.reopen()
+        except StentorError as error:
+            _LOG.error("the store cannot be opened again: %s", error)
+            self._failure = error
+            return None
+        self._failure = None
+        self._on_output(CoreOutput(is_reopened=True), [])
+        return core

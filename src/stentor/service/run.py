@@ -1,0 +1,141 @@
+"""`stentor serve`: uvicorn around the application, from `ready` to a clean stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import uvicorn
+
+from stentor.errors import SettingsError
+from stentor.service.app import any_service, application, stop
+from stentor.service.settings import ServeSettings
+
+_LOG: Final = logging.getLogger("stentor.service")
+#: Seconds that open requests are given to end.
+_GRACE: Final = 5
+_BACKLOG: Final = 2048
+#: Seconds after which another thread may run: the owner's and the loop's wait for each other.
+_SWITCH: Final = 0.0005
+
+
+def say_ready(settings: ServeSettings) -> None:
+    """Tell who has started it where it is."""
+    print(f"stentor: ready at {settings.url} (folder {settings.folder})", flush=True)
+
+
+def serve(settings: ServeSettings, on_ready: Callable[[ServeSettings], None] = say_ready) -> None:
+    """Serve until it is told to stop; *on_ready* hears of the settings that hold."""
+    configure_logs(settings.log)
+    sys.setswitchinterval(_SWITCH)
+    bound = _bind(settings)
+    settings = msgspec.structs.replace(settings, port=bound.getsockname()[1])
+
+    async def ready() -> None:
+        """Compile what the first records would wait for, then say so."""
+        await asyncio.to_thread(warm, settings.index)
+        on_ready(settings)
+
+    app = application(settings, ready)
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        ws="websockets-sansio",
+        ws_max_size=settings.limits.frame,
+        ws_per_message_deflate=False,
+        ws_ping_interval=20.0,
+        ws_ping_timeout=20.0,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=_GRACE,
+        ssl_certfile=settings.tls.certificate,
+        ssl_keyfile=settings.tls.key,
+    )
+    server = _Server(config, any_service(app))
+    server.run(sockets=[bound])
+
+
+class _Server(uvicorn.Server):
+    """Ends the connections that wait for more before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, service: Any) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        stop(self._service)
+        await super().shutdown(sockets)
+        self._captured_signals.clear()  # it has done what the signal asked for
+
+
+def warm(index: str = "auto") -> None:
+    """Match with a small engine: kernels are compiled, or read from where they are kept."""
+    from stentor.engine import Engine
+
+    with warnings.catch_warnings(action="ignore"):
+        engine = Engine(index, clock=None)
+        engine.subscribe("ana", "price < 300")
+        engine.publish_batch([{"id": "e1", "price": 1}, {"id": "e2", "price": 2, "until": 9}])
+        engine.step([{"op": "subscribe", "id": "ben", "expression": "price < 3"}])
+
+
+def _bind(settings: ServeSettings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    bound = socket.socket(family)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((settings.host, settings.port))
+        bound.listen(_BACKLOG)  # who hears that it is ready can connect
+    except OSError as error:
+        bound.close()
+        raise SettingsError(
+            f"{settings.host}:{settings.port} cannot be bound: {error.strerror}; give another "
+            "--port, or end what has it"
+        ) from None
+    return bound
+
+
+def configure_logs(form: str) -> None:
+    """Write logs to the error output: lines for people, or JSON for machines."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        _JsonFormatter()
+        if form == "json"
+        else logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    )
+    for name in ("stentor.service", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+    logging.getLogger("stentor.service").setLevel(logging.INFO)
+    logging.getLogger("stentor.service.access").setLevel(
+        logging.INFO if form == "json" else logging.WARNING
+    )
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        response: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            response["error"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(response).decode()
