@@ -73,7 +73,9 @@ def opened(name, columns):
         return kind.open(Path(folder, "index"), columns)
 
 
-pytestmark = pytest.mark.parametrize("name", names())
+#: A packed index without its small sizes: everything is in homes at once, or merged all the time.
+SMALL = ["packed pending=0", "packed pending=2 foreground=8"]
+pytestmark = pytest.mark.parametrize("name", [*names(), *SMALL])
 
 
 def each(name, subscriptions, *, changing=False):

@@ -29,7 +29,7 @@ from stentor.language.normalise import normalise
 from stentor.language.parser import parse
 from stentor.model import Constant, Event, Kind, Point, Schema
 from tests.support.checked import Checked, checked
-from tests.support.workloads import Intervals, WordsAndPlaces
+from tests.support.workloads import WordsAndPlaces
 
 SCHEMA = Schema.declare({"price": "number", "colour": "string", "text": "string", "loc": "point"})
 WISHES = [
@@ -278,13 +278,10 @@ def test_every_name_of_the_catalogue_names_a_class_of_that_name():
     assert index_class("auto").name == choose(empty(SubscriptionColumns)) == "scan"
 
 
-def test_auto_is_chosen_by_what_most_subscriptions_ask():
-    words = WordsAndPlaces(1, vocabulary=1000).subscriptions(20_000)
-    assert choose(words) == "ap_tree"
-    assert choose(take(words, np.arange(1000))) == "scan"
-    intervals = take(Intervals(1).subscriptions(10_000), np.arange(100_000) // 10)
-    assert choose(intervals) == "mo_tree"
-    assert choose(take(intervals, np.arange(50_000))) == "scan"
+def test_auto_is_the_scan_for_a_few_and_packed_for_many():
+    many = WordsAndPlaces(1, vocabulary=1000).subscriptions(20_000)
+    assert choose(many) == "packed"
+    assert choose(take(many, np.arange(19_999))) == "scan"
 
 
 @pytest.mark.parametrize(

@@ -48,19 +48,19 @@ def structures(path):
 
 
 @pytest.mark.parametrize("shards", [1, 2])
-def test_auto_is_chosen_by_what_the_subscriptions_of_a_base_ask_for(tmp_path, few_are_many, shards):
+def test_auto_is_chosen_by_the_size_of_a_base(tmp_path, few_are_many, shards):
     stream = stream_of(tmp_path, plan="auto", shards=shards, **MERGING)
     stream.batch([words(0, 40)])
     assert (stream.progress[-1].index, stream.progress[-1].why) == ("scan", "")
     stream.stop()
-    assert structures(tmp_path) == ["ap_tree"] * shards
-    assert Commits(tmp_path).last().index == "ap_tree"
+    assert structures(tmp_path) == ["packed"] * shards
+    assert Commits(tmp_path).last().index == "packed"
     told = dict(explanation(StreamConfig(sources=(), path=tmp_path, settings=StreamSettings())))
-    assert told["Index"].startswith("ap_tree, chosen because 100% of ")
+    assert told["Index"].startswith("packed, chosen because ")
     stream.start()
     stream.batch([in_order([publish("e1"), subscribe("x")], [50, 51])])
-    assert stream.progress[-1].index == "ap_tree"
-    assert "100% of" in stream.progress[-1].why
+    assert stream.progress[-1].index == "packed"
+    assert "at least 8" in stream.progress[-1].why
     stream.stop()
 
 
@@ -72,7 +72,7 @@ def test_a_merged_base_chooses_again(tmp_path, few_are_many):
     stream.start()
     stream.batch([words(7, 7)])
     stream.stop()
-    assert structures(tmp_path) == ["ap_tree"]
+    assert structures(tmp_path) == ["packed"]
 
 
 def test_a_base_of_a_structure_that_was_named_gives_way_to_auto(tmp_path, few_are_many):
@@ -86,7 +86,7 @@ def test_a_base_of_a_structure_that_was_named_gives_way_to_auto(tmp_path, few_ar
     assert told["Index"].startswith("mics, as it was before; each new base chooses again")
     stream.batch([in_order([publish("e")], [30])])
     stream.stop()
-    assert structures(tmp_path) == ["ap_tree"]
+    assert structures(tmp_path) == ["packed"]
     assert Commits(tmp_path).last().why
 
 

@@ -116,6 +116,11 @@ class Compilation:
             _close(process)  # or the child would go on as long as this process
             end_plain(self)
 
+    def is_running(self) -> bool:
+        """Whether it goes on; it is started if need be."""
+        with self._lock:
+            return self._is_running()
+
     def _is_running(self) -> bool:
         """Whether it goes on, now that it was started; where it is over, nothing is left of it."""
         if not self.is_over and self._process is None:
@@ -200,6 +205,12 @@ def kernels(name: str, is_small: bool) -> Iterator[None]:
     finally:
         if is_plain:
             own.end()
+
+
+def are_ready(name: str) -> bool:
+    """Whether the kernels of *name* are compiled; where they are not, that is begun."""
+    own = compilation(name)
+    return own.is_over or not own.is_running()
 
 
 class ColdLock:

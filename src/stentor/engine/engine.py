@@ -33,7 +33,7 @@ from stentor.engine.state import State, forget_unused
 from stentor.engine.tags import NO_TAGS, Tags, among_of
 from stentor.engine.top_k import TopK, read_count
 from stentor.errors import NeverMatchesWarning, SettingsError, StentorError, UnknownIdError
-from stentor.index.catalog import AUTO, index_class, structure_of
+from stentor.index.catalog import AUTO, PACKED, has_outgrown, index_class, structure_of
 from stentor.index.verify.candidates import CandidateCounts
 from stentor.language.builder import Built
 from stentor.language.check import check_expression
@@ -442,17 +442,24 @@ class Engine(Questions):
         return report
 
     def _tidy(self, state: State) -> None:
-        """Give memory back, where much is gone."""
-        if state.is_crowded():
+        """Give memory back, where much is gone; let 'auto' go on to what suits so many."""
+        if state.is_crowded() or self._has_outgrown(state):
             self._rebuild(state)
         else:
             state.forget_dropped()
+
+    def _has_outgrown(self, state: State) -> bool:
+        """Whether 'auto' chooses another structure now, whose kernels are compiled."""
+        if self._index != AUTO or not has_outgrown(state.index, len(state.subscribers)):
+            return False
+        return cold.are_ready(PACKED)
 
     def _rebuild(self, state: State) -> None:
         """Go on with *state* in a fresh index; 'auto' is chosen anew for what is in it."""
         if self._index == AUTO:
             columns = state.index.columns_of(state.index.current_rows())
             self._index_class = index_class(AUTO, columns)
+            self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
         self._state = state.rebuilt(self._index_class)
 
     def _forget_unused(self) -> None:

@@ -25,7 +25,7 @@ from stentor.engine.state import State
 from stentor.engine.tags import TagArrays, TagTable
 from stentor.engine.texts import ExpressionTexts
 from stentor.errors import FolderError, SettingsError
-from stentor.index.catalog import structure_class, structure_of
+from stentor.index.catalog import AUTO, index_class, structure_class, structure_of
 from stentor.index.contract import NOTHING_LEARNED, Learned
 from stentor.index.layered import layered
 from stentor.index.storage.arrays import (
@@ -137,11 +137,13 @@ def save(engine: Engine, path: Path) -> None:
         state.expire()
     rows = state.index.current_rows()
     live = state.index.live.current_rows()
-    structure = structure_of(engine._index_class)
+    columns = state.index.columns_of(rows)
+    is_auto = engine._index == AUTO
+    structure = structure_of(index_class(AUTO, columns) if is_auto else engine._index_class)
     with new_folder(path) as fresh:
         write_subscriptions(
             fresh,
-            state.index.columns_of(rows),
+            columns,
             state.subscribers.ids.arrays(rows),
             state.texts.arrays(rows),
             structure,
@@ -168,6 +170,7 @@ def save(engine: Engine, path: Path) -> None:
         meta = {
             "schema": engine.schema.to_dict(),
             "index": structure.name,
+            "auto": is_auto,
             "seq": state.seq,
             "time": state.time,
             "save": secrets.token_hex(8),
@@ -207,6 +210,7 @@ class _EngineMeta(msgspec.Struct):
     seq: Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
     time: Annotated[int, msgspec.Meta(ge=BEGINNING, lt=NEVER)]
     save: str
+    auto: bool = False  # the index was chosen, and may be another when it is built anew
 
 
 def _save_of(path: Path) -> str | None:
@@ -240,6 +244,8 @@ def _opened(
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FolderError(f"{path} is damaged: its manifest cannot be right ({error})") from None
     schema.is_shared = False
+    if meta.get("auto", False):
+        engine._index = AUTO
     try:
         size = sum(file.lstat().st_size for file in current(path).rglob("*"))
     except OSError as error:  # a save goes on, or the disk fails

@@ -1,6 +1,7 @@
 """Index classes by name; settings are words of the name: `ap_tree fanout=500 layered`.
 
-A structure is imported when it is first named. `auto` chooses by the subscriptions.
+A structure is imported when it is first named. `auto` is the scan for a few subscriptions, and
+packed for many; an engine goes from the one to the other by itself.
 """
 
 from __future__ import annotations
@@ -11,11 +12,7 @@ from dataclasses import MISSING, Field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
-import numpy as np
-import numpy.typing as npt
-
 from stentor.encoding.columns import SubscriptionColumns, empty
-from stentor.encoding.kinds import KEYWORDS, MEMBERSHIP, NEGATED, NUMBERS, REGIONS, are_among
 from stentor.errors import SettingsError
 from stentor.index.contract import Index
 from stentor.index.layered import Layered, layered
@@ -29,12 +26,14 @@ _STRUCTURES = {
     "ap_tree": ("stentor.index.ap_tree", "ApTree"),
     "be_star_tree": ("stentor.index.be_star_tree", "BEStarTree"),
     "mics": ("stentor.index.mics", "Mics"),
+    "packed": ("stentor.index.packed", "PackedIndex"),
 }
 #: What turns the name of a structure into that of its layered form.
 _LAYERED = " layered"
 AUTO = "auto"
-#: Alternatives from which an index other than the scan pays, and the share of them that decides.
-_MANY, _VERY_MANY, _MOST = 20_000, 100_000, 0.5
+PACKED = "packed"
+#: Alternatives from which packed is faster than the scan.
+_MANY = 20_000
 
 
 def names() -> list[str]:
@@ -93,7 +92,7 @@ class Choice(NamedTuple):
 
 
 def choose(columns: SubscriptionColumns) -> str:
-    """The name of the index that suits *columns*, by rules that were measured (docs/engine.md).
+    """The name of the index that suits *columns*, by a size that was measured (docs/engine.md).
 
     >>> choose(empty(SubscriptionColumns))
     'scan'
@@ -110,25 +109,12 @@ def choice(columns: SubscriptionColumns) -> Choice:
     alternatives = len(columns.predicate_start) - 1
     if alternatives < _MANY:
         return Choice("scan", f"{alternatives:,} alternatives are fewer than {_MANY:,}")
-    kind = columns.kind
-    of_words = _share(columns, np.isin(kind, (KEYWORDS, MEMBERSHIP)), 1)
-    words = f"{of_words:.0%} of {alternatives:,} alternatives ask for words or whole strings"
-    if of_words >= _MOST:
-        return Choice("ap_tree", words)
-    is_region = are_among(kind, REGIONS) & (kind & NEGATED == 0)
-    regions = _share(columns, is_region, 1)
-    bounds = _share(columns, is_region | are_among(kind, NUMBERS), 3)
-    bounded = f"{min(regions, bounds):.0%} have a place and three bounded attributes"
-    if alternatives >= _VERY_MANY and min(regions, bounds) >= _MOST:
-        return Choice("mo_tree", f"of {alternatives:,} alternatives {bounded}")
-    return Choice("scan", f"only {words}, and {bounded}")
+    return Choice(PACKED, f"{alternatives:,} alternatives are at least {_MANY:,}")
 
 
-def _share(columns: SubscriptionColumns, chosen: npt.NDArray[np.bool_], least: int) -> float:
-    """The share of alternatives that have at least so many *chosen* predicates."""
-    before = np.concatenate([[0], np.cumsum(chosen)])
-    counts = before[columns.predicate_start[1:]] - before[columns.predicate_start[:-1]]
-    return float(np.mean(counts >= least))
+def has_outgrown(index: Index, subscriptions: int) -> bool:
+    """Whether `auto` would choose another structure than that of *index* for so many."""
+    return subscriptions >= _MANY and structure_of(type(index)).name != PACKED
 
 
 class StructureSettings(Protocol):

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from stentor._jit import kernel, kernel_inline
+from stentor._jit import inner_kernel, kernel, kernel_inline
 from stentor.encoding.columns import (
     EventColumns,
     Int32,
@@ -120,22 +120,28 @@ def sign_events(events: EventColumns, first_of: Int32, signature: UInt64) -> Non
 def prepare_alternatives(
     columns: SubscriptionColumns, first_of: Int32, signature: UInt64, bound: Int64
 ) -> None:
-    """Fill *signature*, and *bound* with a predicate that bounds a location, or else a value."""
+    """Fill *signature*, and *bound* with a predicate that bounds each."""
     for alternative in range(len(signature)):
         signature[alternative] = alternative_signature(columns, alternative, first_of)
-        bound[alternative] = NO_BOUND
-        for predicate in range(
-            columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
-        ):
-            kind = columns.kind[predicate]
-            if is_negated(kind):
-                continue
-            if is_region(kind):
-                bound[alternative] = predicate
-                break
-            bounded = columns.low[predicate] > -math.inf or columns.high[predicate] < math.inf
-            if bounded and bound[alternative] == NO_BOUND:
-                bound[alternative] = predicate
+        bound[alternative] = bounding_predicate(columns, alternative)
+
+
+@inner_kernel
+def bounding_predicate(columns: SubscriptionColumns, alternative: int) -> int:
+    """A predicate of *alternative* that bounds a location, or else a value; or NO_BOUND."""
+    bound = NO_BOUND
+    for predicate in range(
+        columns.predicate_start[alternative], columns.predicate_start[alternative + 1]
+    ):
+        kind = columns.kind[predicate]
+        if is_negated(kind):
+            continue
+        if is_region(kind):
+            return predicate
+        bounded = columns.low[predicate] > -math.inf or columns.high[predicate] < math.inf
+        if bounded and bound == NO_BOUND:
+            bound = predicate
+    return bound
 
 
 @kernel

@@ -67,6 +67,10 @@ SUBJECTS: Final = {
         "the MO-Tree: event and subscription matching, maintenance, beside both scans",
         "stentor_lab.bench.mo_tree",
     ),
+    "packed": Subject(
+        "packed beside the scan and the papers' structures; live events in blocks",
+        "stentor_lab.bench.packed",
+    ),
     "degenerate": Subject(
         "everyday inputs on which a structure may degenerate, each beside the scan",
         "stentor_lab.bench.degenerate",

@@ -1,0 +1,335 @@
+"""The packed index: segments of homes, and a few alternatives that are in none yet.
+
+A large merge of segments runs in a thread of its own while everything goes on; the next call adopts
+it. What is removed is passed over until then. What moves is pending once more, so that it is found
+under its new bounds; under the old ones it is a candidate, which the verifier decides.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stentor._jit import direct
+from stentor.encoding.columns import (
+    EventColumns,
+    Int64,
+    MatchPairs,
+    SubscriptionColumns,
+    all_read_only,
+    event_count,
+    read_only,
+)
+from stentor.encoding.event import EventBuffer
+from stentor.encoding.kinds import KIND_MASK, OWN_CIRCLE
+from stentor.encoding.ragged import children, events_between
+from stentor.errors import FolderError
+from stentor.index.live import SIGN_ALL_ATTRIBUTES
+from stentor.index.packed.blocks import LiveBlocks
+from stentor.index.packed.check import check_packed
+from stentor.index.packed.growth import Segments
+from stentor.index.packed.homes import Found, between, found_for
+from stentor.index.packed.match import (
+    Holding,
+    Pending,
+    match_pending,
+    rows_of_found,
+    rows_of_one,
+    sign_pending,
+)
+from stentor.index.packed.segments import LAYOUT, Segment
+from stentor.index.packed.settings import PackedSettings
+from stentor.index.row_set import RowSet, row_set
+from stentor.index.storage.arrays import read_arrays, write_arrays
+from stentor.index.structure import Structure, concatenate_pairs
+from stentor.index.table import FROM_THE_START
+from stentor.index.verify.candidates import Tally, current_counts, group_by_event
+from stentor.index.verify.scratch import EventScratch, scratch_for
+from stentor.index.verify.single import SingleMatch
+from stentor.model.values.time import NEVER
+
+#: Pairs that fit at first, and at most: a tile that has more is halved.
+FIRST_CAPACITY, MOST_CAPACITY = 1 << 14, 1 << 23
+#: Rows that are gone are left out when they outnumber the others, and this.
+FEW_GONE = 1024
+
+_rows_of_one, _match_pending = direct(rows_of_one), direct(match_pending)
+_NOTHING = np.zeros(0, np.int64)
+_NOTHING_PENDING = all_read_only(Pending(_NOTHING, np.zeros(0, np.uint64), _NOTHING))
+
+
+class PackedIndex(Structure):
+    """Alternatives in the homes that suit them, in segments that are merged as they grow."""
+
+    name = "packed"
+    settings: ClassVar[PackedSettings] = PackedSettings()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._segments = Segments(self.settings)
+        self._live_blocks = LiveBlocks()
+        self._pending = _NOTHING_PENDING
+        self._is_single = True  # every row has one alternative, of the same number
+        self._latest_since: int = FROM_THE_START
+        self._first_end: int = NEVER  # no row ends before
+        self._gone = 0  # rows that were removed since the segments were built without them
+        self._capacity_each = 8
+        self._marks: list[RowSet] = []
+        self._one = found_for(1024), row_set(0)
+
+    # Matching.
+
+    def _match_tile(self, events: EventColumns) -> MatchPairs:
+        """The matches of a few events.
+
+        Cost: the lists of their keys and the blocks of their places; the verifier for border cases.
+        """
+        self._segments.adopt()
+        segments, pending = self._segments.all, self._pending
+        count, events_count = 0, event_count(events)
+        found = found_for(max(FIRST_CAPACITY, self._capacity_each * events_count))
+        columns = self.subscriptions.columns
+        while True:
+            count = 0
+            for segment in segments:
+                count = segment.match(events, found, count)
+            if len(pending.alternative):
+                rest = between(found, count, None)
+                count += match_pending(columns, pending, SIGN_ALL_ATTRIBUTES, events, rest)
+            if count <= len(found.event):
+                break
+            if count > MOST_CAPACITY and events_count > 1:
+                half = events_count // 2
+                cuts = events_between(events, 0, half), events_between(events, half, None)
+                return concatenate_pairs([self._match_tile(one) for one in cuts])
+            found = found_for(count + count // 8)
+        self._capacity_each = max(self._capacity_each, 2 * count // max(1, events_count))
+        return self._rows_of(events, between(found, 0, count))
+
+    def _rows_of(self, events: EventColumns, found: Found) -> MatchPairs:
+        """The rows that *found* leads to."""
+        count = len(found.event)
+        Tally.candidates += count
+        starts = np.zeros(event_count(events) + 1, np.int64)
+        order = np.empty(count, np.int64)
+        group_by_event(read_only(found.event), starts, order)
+        if (counts := current_counts()) is not None:
+            counts.add(events.seq, starts)
+        rows = np.empty(count, np.int64)
+        marks = self._marks.pop() if self._marks else row_set(0)
+        if 64 * len(marks.word) < self.count:
+            marks = row_set(self.count + self.count // 4)
+        used = rows_of_found(
+            self.subscriptions.columns,
+            self._holding(events),
+            events,
+            all_read_only(found),
+            read_only(order),
+            scratch_for(events),
+            marks,
+            starts,
+            rows,
+        )
+        self._marks.append(marks)
+        return MatchPairs(starts, rows[:used])
+
+    def _holding(self, events: EventColumns) -> Holding:
+        """When rows hold, for *events*."""
+        validity = self.subscriptions.validity
+        has_begun = not len(validity.since) or bool(
+            self._latest_since < events.seq.min(initial=NEVER)
+        )
+        table = self.subscriptions
+        return Holding(
+            validity,
+            self._is_single,
+            table.current_count == table.count,
+            has_begun,
+            bool(self._first_end <= events.time.max(initial=-NEVER)),
+        )
+
+    def _search_one(
+        self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
+    ) -> int:
+        self._segments.adopt()
+        columns, table = event.columns, self.subscriptions
+        pairs, marks = self._one
+        if 64 * len(marks.word) < self.count:
+            marks = row_set(self.count + self.count // 4)
+        count = 0
+        for segment in self._segments.all:
+            count = segment.match_one(columns, pairs, count)
+        if len(self._pending.alternative):
+            rest = between(pairs, count, None)
+            count += _match_pending(
+                table.columns, self._pending, SIGN_ALL_ATTRIBUTES, columns, rest
+            )
+        fits = count <= len(pairs.event)
+        self._one = pairs if fits else found_for(count + count // 4), marks
+        if not fits:
+            return ~count
+        return _rows_of_one(
+            table.columns,
+            self._holding(columns),
+            columns,
+            scratch,
+            scoring,
+            pairs,
+            count,
+            marks,
+            found,
+        )
+
+    # Changes.
+
+    def _insert_rows(self, first: int) -> None:
+        columns = self.subscriptions.columns
+        self._learn(first)
+        start = columns.alternative_start
+        self._add(np.arange(start[first], start[-1]))
+
+    def _learn(self, first: int) -> None:
+        """Update what is known of all rows with those from *first* on."""
+        columns, since = self.subscriptions.columns, self.subscriptions.validity.since
+        start = columns.alternative_start[first:]
+        self._is_single &= np.array_equal(start, np.arange(first, first + len(start)))
+        self._first_end = int(columns.until[first:].min(initial=self._first_end))
+        self._latest_since = int(since[first:].max(initial=self._latest_since))
+
+    def _remove_rows(self, rows: Int64) -> None:
+        self._gone += len(rows)
+        gone = self._alternatives_of(rows)
+        for segment in self._segments.all:
+            segment.remove(gone)
+        left = self.subscriptions.current_count
+        if self._gone > max(FEW_GONE, left) and not self.is_mapped:
+            self._gone = 0
+            self._set_pending(self._kept(self._pending.alternative))
+            self._segments.rebuild(self.subscriptions.columns, self._kept)
+
+    def _move_rows(self, rows: Int64) -> None:
+        """Add what is around a subscriber once more, under its new bounds."""
+        columns = self.subscriptions.columns
+        alternatives = np.unique(self._alternatives_of(rows))
+        predicates, starts = children(columns.predicate_start, alternatives)
+        moves = np.concatenate([[0], np.cumsum(columns.kind[predicates] & KIND_MASK == OWN_CIRCLE)])
+        moved = self._kept(alternatives[moves[starts[1:]] > moves[starts[:-1]]])
+        moved = moved[~np.isin(moved, self._pending.alternative)]
+        left = [_NOTHING, *(segment.move(columns, moved) for segment in self._segments.all)]
+        # A merge that is under way may have read the old bounds, or may not.
+        self._add(moved if self._segments.is_merging else np.unique(np.concatenate(left)))
+
+    def _add(self, alternatives: Int64) -> None:
+        """Let *alternatives* (ascending) be pending, or a segment where they are many."""
+        pending = np.concatenate([self._pending.alternative, alternatives])
+        if len(pending) <= self.settings.pending:
+            self._set_pending(pending)
+            return
+        columns = self.subscriptions.columns
+        self._segments.add(columns, self._kept(np.unique(pending)), self._kept)
+        self._pending = _NOTHING_PENDING
+
+    def _set_pending(self, alternatives: Int64) -> None:
+        pending = Pending(
+            read_only(alternatives),
+            np.empty(len(alternatives), np.uint64),
+            np.empty(len(alternatives), np.int64),
+        )
+        columns = self.subscriptions.columns
+        sign_pending(
+            columns, pending.alternative, SIGN_ALL_ATTRIBUTES, pending.signature, pending.bound
+        )
+        self._pending = all_read_only(pending)
+
+    # Live events.
+
+    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+        return self._live_blocks.match(columns, self.live)
+
+    def _hold_events(self, first: int) -> None:
+        self._live_blocks.hold(self.live)
+
+    def _drop_events(self, rows: Int64) -> None:
+        self._live_blocks.drop(rows)
+
+    def _renumbered(self, kept: Int64, count: int) -> None:
+        self._live_blocks.keep(kept, self.live)
+
+    def _check_live(self) -> None:
+        self._live_blocks.check(self.live)
+
+    def _kept(self, alternatives: Int64) -> Int64:
+        """Those of *alternatives* (ascending) whose rows were not removed."""
+        hidden = self.subscriptions.validity.hidden
+        start = self.subscriptions.columns.alternative_start
+        row = np.searchsorted(start, alternatives, side="right") - 1
+        kept: Int64 = alternatives[hidden[row] == 0]
+        return kept
+
+    def _alternatives_of(self, rows: Int64) -> Int64:
+        return children(self.subscriptions.columns.alternative_start, rows)[0]
+
+    # Files, figures, invariants.
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether it was opened from files, and cannot change."""
+        return self._is_mapped
+
+    _is_mapped = False
+
+    def wait(self) -> None:
+        """Wait for a merge that is under way: for tests and benchmarks."""
+        self._segments.wait()
+
+    def save(self, folder: Path) -> None:
+        alternatives = len(self.subscriptions.columns.predicate_start) - 1
+        segments = self._segments.all
+        if len(segments) != 1 or len(self._pending.alternative):
+            rows = np.flatnonzero(self.subscriptions.validity.hidden == 0)
+            whole = Segment.build(self.subscriptions.columns, self._alternatives_of(rows))
+            segments = (whole,)
+        meta = {"alternatives": alternatives, "layout": LAYOUT}
+        write_arrays(folder, segments[0].arrays(), kind=PackedIndex.name, meta=meta)
+
+    def _open_arrays(self, folder: Path) -> None:
+        arrays, meta = read_arrays(folder, kind=PackedIndex.name)
+        columns = self.subscriptions.columns
+        if meta.get("alternatives") != len(columns.predicate_start) - 1:
+            raise FolderError(
+                f"{folder} holds the packed index of other subscriptions than those it was opened "
+                "with; open both from one saved folder"
+            )
+        self._learn(0)
+        self._is_mapped = True
+        if meta.get("layout") == LAYOUT:
+            segment = Segment.over(arrays)
+        else:  # an earlier version saved it
+            segment = Segment.build(columns, np.arange(meta["alternatives"]))
+        self._segments.all = (segment,)
+
+    def stats(self) -> dict[str, Any]:
+        inherited = super().stats()
+        self._segments.adopt()
+        segments = self._segments.all
+        own = sum(segment.nbytes for segment in segments)
+        own += sum(array.nbytes for array in self._pending) + self._live_blocks.nbytes
+        return {
+            **inherited,
+            "bytes": inherited["bytes"] + own,
+            "segments": [segment.stats() for segment in segments],
+            "pending": len(self._pending.alternative),
+            "is merging": self._segments.is_merging,
+        }
+
+    def check(self) -> None:
+        super().check()
+        rows = np.flatnonzero(self.subscriptions.validity.hidden == 0)
+        check_packed(
+            self.subscriptions.columns,
+            self._segments.all,
+            self._pending,
+            self._alternatives_of(rows),
+        )

@@ -1,0 +1,272 @@
+"""Which list each alternative is filed in: that of the rarest key it needs.
+
+An alternative needs all keys of a predicate that has one group, and of another predicate those of
+some group: then it is filed once for each group. What has no rare key is filed under an attribute
+that its event must have, in the list of predicates as wide as its own; what needs no attribute,
+under ANY_EVENT.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from stentor._jit import kernel, kernel_inline
+from stentor.encoding.columns import Float64, Int32, Int64, SubscriptionColumns, UInt8
+from stentor.encoding.kinds import MISSING, is_region
+from stentor.index.bounds import VALUE, X, Y
+from stentor.index.packed.lists.axes import axis_at
+from stentor.index.packed.lists.keys import Tokens
+from stentor.index.packed.lists.layout import (
+    ANY_EVENT,
+    CLASSES,
+    LEAST,
+    MOST_CELL,
+    NO_AXIS,
+    NO_CODE,
+    ListAxes,
+    UInt16,
+    whole,
+)
+
+#: A predicate that leaves so little of its axis is narrow, and middling.
+NARROW, MIDDLING = 1 / 16, 1 / 4
+#: So many entries of a list say which axes it is cut along.
+MOST_ASKED: Final = 32
+#: No token is an entry's key: it is filed under an attribute, or under ANY_EVENT.
+NO_TOKEN: Final = -1
+
+
+class Entries(NamedTuple):
+    """Alternatives in lists; one that is in several is there several times."""
+
+    owner: Int64  # (entries,) position among the alternatives
+    token: Int64  # (entries,) the key's token, or NO_TOKEN
+    code: Int64  # (entries,) the list
+
+
+class Filed(NamedTuple):
+    """What alternatives are filed by."""
+
+    columns: SubscriptionColumns
+    alternatives: Int64
+    predicate_at: Int64  # (alternatives + 1,) where their predicates begin, among all of theirs
+    cells: UInt16  # (4 × predicates,)
+    axes: ListAxes
+    tokens: Tokens
+    uses: Int64  # (codes,) how often each key is needed
+    is_shared: UInt8  # (codes,)
+
+
+@kernel
+def choose_keys(
+    filed: Filed, attribute_uses: Int64, attribute_code: Int32, next_code: int, entries: Entries
+) -> tuple[int, int]:
+    """Fill *entries*, and *attribute_code* from *next_code* on; how many there are of each."""
+    tokens, count = filed.tokens, 0
+    for owner in range(len(filed.alternatives)):
+        best, chosen, is_set = np.inf, whole(NO_TOKEN), False
+        token, stop = tokens.start[owner], tokens.start[owner + 1]
+        while token < stop:
+            after = next_predicate(tokens, token, stop)
+            if tokens.group[after - 1] == 0:
+                for one in range(token, after):
+                    if filed.uses[tokens.code[one]] < best:
+                        best, chosen, is_set = filed.uses[tokens.code[one]], one, False
+            else:
+                cost = group_cost(filed, token, after)
+                if cost < best:
+                    best, chosen, is_set = cost, token, True
+            token = after
+        attribute_cost, slot, region = cheapest_attribute(filed, owner, attribute_uses)
+        if chosen != NO_TOKEN and best * region <= attribute_cost:
+            if not is_set:
+                count = add_entry(entries, count, owner, chosen, tokens.code[chosen])
+                continue
+            after = next_predicate(tokens, chosen, stop)
+            while chosen < after:
+                rarest = rarest_of_group(filed, chosen, after)
+                count = add_entry(entries, count, owner, rarest, tokens.code[rarest])
+                group = tokens.group[chosen]
+                while chosen < after and tokens.group[chosen] == group:
+                    chosen += 1
+        else:
+            code = whole(ANY_EVENT)
+            if slot >= 0:
+                if attribute_code[slot] == NO_CODE:
+                    attribute_code[slot] = next_code
+                    next_code += 1
+                code = whole(attribute_code[slot])
+            count = add_entry(entries, count, owner, NO_TOKEN, code)
+    return count, next_code
+
+
+@kernel_inline
+def add_entry(entries: Entries, count: int, owner: int, token: int, code: int) -> int:
+    """Append an entry; how many there are now."""
+    entries.owner[count] = owner
+    entries.token[count] = token
+    entries.code[count] = code
+    return count + 1
+
+
+@kernel_inline
+def next_predicate(tokens: Tokens, token: int, stop: int) -> int:
+    """The first token after *token* of another predicate, or *stop*."""
+    predicate = tokens.predicate[token]
+    while token < stop and tokens.predicate[token] == predicate:
+        token += 1
+    return token
+
+
+@kernel_inline
+def rarest_of_group(filed: Filed, token: int, stop: int) -> int:
+    """The rarest token of the group that begins with *token*."""
+    tokens = filed.tokens
+    rarest, group = token, tokens.group[token]
+    while token < stop and tokens.group[token] == group:
+        if filed.uses[tokens.code[token]] < filed.uses[tokens.code[rarest]]:
+            rarest = token
+        token += 1
+    return rarest
+
+
+@kernel_inline
+def group_cost(filed: Filed, token: int, stop: int) -> float:
+    """How often the rarest keys of all groups of a predicate are needed together."""
+    tokens, cost = filed.tokens, 0.0
+    while token < stop:
+        cost += filed.uses[tokens.code[rarest_of_group(filed, token, stop)]]
+        group = tokens.group[token]
+        while token < stop and tokens.group[token] == group:
+            token += 1
+    return cost
+
+
+@kernel_inline
+def share_left(filed: Filed, owner: int, number: int) -> float:
+    """The share of its axes that the predicate *number* of *owner* leaves, about."""
+    columns, axes = filed.columns, filed.axes
+    predicate = columns.predicate_start[filed.alternatives[owner]] + number
+    cell = 4 * (filed.predicate_at[owner] + number)
+    attribute = columns.attribute[predicate]
+    sides = 2 if is_region(columns.kind[predicate]) else 1
+    share = 1.0
+    for side in range(sides):
+        axis = axis_at(axes, attribute, VALUE if sides == 1 else X + side)
+        if axis == NO_AXIS:
+            return 1.0
+        cuts = axes.cut_start[axis + 1] - axes.cut_start[axis]
+        low, high = (
+            whole(filed.cells[cell + 2 * side]),
+            whole(filed.cells[cell + 2 * side + 1]),
+        )
+        share *= min(1.0, (min(high, cuts) - max(low, 1) + 1) / max(1, cuts))
+    return max(share, 0.0)
+
+
+@kernel_inline
+def cheapest_attribute(filed: Filed, owner: int, attribute_uses: Int64) -> tuple[float, int, float]:
+    """The cost of filing *owner* under an attribute, its position in `attribute_code`, a share.
+
+    The cost is compared with how often keys are needed, times the share of places that a region
+    leaves: lists of keys are cut by places, too. The position is −1 where there is no attribute.
+    """
+    columns = filed.columns
+    best, slot, region = np.inf, -1, 1.0
+    first = columns.predicate_start[filed.alternatives[owner]]
+    for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+        predicate = first + number
+        if columns.kind[predicate] == MISSING:
+            continue
+        share = share_left(filed, owner, number)
+        if is_region(columns.kind[predicate]):
+            region = min(region, share + 1e-6)
+        attribute = columns.attribute[predicate]
+        cost = attribute_uses[attribute] * (share + 1e-6)
+        if cost < best:
+            width = 0 if share <= NARROW else (1 if share <= MIDDLING else 2)
+            best, slot = cost, CLASSES * attribute + width
+    return best, slot, region
+
+
+@kernel_inline
+def axis_cells(filed: Filed, owner: int, axis: int) -> tuple[int, int]:
+    """The cells that *owner* allows along *axis*; (LEAST, NOT_ASKED) where it does not ask."""
+    low, high = LEAST, MOST_CELL + 1
+    if axis == NO_AXIS:
+        return low, high
+    columns, axes = filed.columns, filed.axes
+    first = columns.predicate_start[filed.alternatives[owner]]
+    for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+        predicate = first + number
+        if columns.kind[predicate] == MISSING:
+            continue
+        attribute = columns.attribute[predicate]
+        cell = 4 * (filed.predicate_at[owner] + number)
+        if is_region(columns.kind[predicate]):
+            for side in range(2):
+                if axis_at(axes, attribute, X + side) == axis:
+                    low = max(low, whole(filed.cells[cell + 2 * side]))
+                    high = min(high, whole(filed.cells[cell + 2 * side + 1]))
+        elif axis_at(axes, attribute, VALUE) == axis:
+            low = max(low, whole(filed.cells[cell]))
+            high = min(high, whole(filed.cells[cell + 1]))
+    return low, high
+
+
+@kernel
+def choose_list_axes(
+    filed: Filed, entries: Entries, starts: Int64, order: Int64, weight: Float64, chosen: Int32
+) -> None:
+    """Fill *chosen*: for each list the two axes that its entries bound the most.
+
+    *order* has the entries by list, *starts* where each begins; *weight* (axes) is zeros.
+    """
+    columns, axes = filed.columns, filed.axes
+    for code in range(len(starts) - 1):
+        stop = min(starts[code + 1], starts[code] + MOST_ASKED)
+        for position in range(starts[code], stop):
+            owner = entries.owner[order[position]]
+            first = columns.predicate_start[filed.alternatives[owner]]
+            for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+                predicate = first + number
+                if columns.kind[predicate] == MISSING:
+                    continue
+                attribute = columns.attribute[predicate]
+                share = 1.0 - share_left(filed, owner, number) + 1e-9
+                if is_region(columns.kind[predicate]):
+                    weight[axis_at(axes, attribute, X)] += share
+                    weight[axis_at(axes, attribute, Y)] += share
+                else:
+                    weight[axis_at(axes, attribute, VALUE)] += share
+        weight[NO_AXIS] = 0.0
+        for position in range(starts[code], stop):
+            owner = entries.owner[order[position]]
+            first = columns.predicate_start[filed.alternatives[owner]]
+            for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+                attribute = columns.attribute[first + number]
+                for side in range(3):
+                    axis = axis_at(axes, attribute, side)
+                    if weight[axis] > weight[chosen[2 * code]]:
+                        chosen[2 * code + 1] = chosen[2 * code]
+                        chosen[2 * code] = axis
+                    elif axis != chosen[2 * code] and weight[axis] > weight[chosen[2 * code + 1]]:
+                        chosen[2 * code + 1] = axis
+        for position in range(starts[code], stop):
+            owner = entries.owner[order[position]]
+            first = columns.predicate_start[filed.alternatives[owner]]
+            for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+                for side in range(3):
+                    weight[axis_at(axes, columns.attribute[first + number], side)] = 0.0
+
+
+@kernel_inline
+def is_needed(tokens: Tokens, token: int, key: int, start: int, stop: int) -> bool:
+    """Whether a token of the predicate *start* … *stop* is needed beside the token *key*."""
+    if token == key:
+        return False
+    if tokens.group[stop - 1] == 0:
+        return True
+    return bool(start <= key < stop and tokens.group[token] == tokens.group[key])

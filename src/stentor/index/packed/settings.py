@@ -1,0 +1,22 @@
+"""What a packed index can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stentor.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class PackedSettings:
+    """The settings of a packed index."""
+
+    pending: int = 512  # alternatives that are in no segment yet, at most
+    fan_in: int = 3  # a segment is merged with what follows it, once that is 1/fan_in of it
+    foreground: int = 16_384  # alternatives of a merge that no thread is started for
+
+    def __post_init__(self) -> None:
+        for name, least in (("pending", 0), ("fan_in", 1), ("foreground", 0)):
+            if getattr(self, name) < least:
+                got = getattr(self, name)
+                raise SettingsError(f"packed: {name}={got}; expected at least {least}")
