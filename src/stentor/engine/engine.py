@@ -33,7 +33,7 @@ from stentor.engine.state import State, forget_unused
 from stentor.engine.tags import NO_TAGS, Tags, among_of
 from stentor.engine.top_k import TopK, read_count
 from stentor.errors import NeverMatchesWarning, SettingsError, StentorError, UnknownIdError
-from stentor.index.catalog import AUTO, PACKED, has_outgrown, index_class, structure_of
+from stentor.index.catalog import AUTO, index_class, structure_of
 from stentor.index.verify.candidates import CandidateCounts
 from stentor.language.builder import Built
 from stentor.language.check import check_expression
@@ -92,6 +92,7 @@ class Engine(Questions):
         self._index = index
         self._index_class = index_class(index)
         self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
+        self._chosen_for: int | None = 0 if index == AUTO else None
         self._raw_state = State(self._index_class())  # a change of it may be cut off
         self._batches = BatchReader(self.schema, self.limits, self._clock.now)
         self._reader = EventReader(self.schema, self.limits)
@@ -396,10 +397,9 @@ class Engine(Questions):
     def open(cls, path: str | Path, *, verify: bool | None = None, **settings: Any) -> Engine:
         """The engine that `save` wrote: memory-mapped, changes go to a layer on top of it.
 
-        With *verify* nothing in the folder is trusted: every byte is compared with the sums that
-        were written, and the index is built anew. So it is without, where the folder is small
-        (64 MB); of a large one the columns are checked, and the index is taken as it is. With
-        `verify=False` everything is: only sizes are compared.
+        With *verify* every byte is compared with the sums that were written, and the index is built
+        anew. So it is without, where the folder is small (64 MB); of a large one the columns are
+        checked, and the index is taken as it is. With `verify=False` only sizes are compared.
         """
         if verify is not None and not isinstance(verify, bool):
             raise SettingsError(f"verify is True, False or None, got {describe(verify)}")
@@ -443,16 +443,10 @@ class Engine(Questions):
 
     def _tidy(self, state: State) -> None:
         """Give memory back, where much is gone; let 'auto' go on to what suits so many."""
-        if state.is_crowded() or self._has_outgrown(state):
+        if cold.is_outgrown(state, self._chosen_for) or state.is_crowded():
             self._rebuild(state)
         else:
             state.forget_dropped()
-
-    def _has_outgrown(self, state: State) -> bool:
-        """Whether 'auto' chooses another structure now, whose kernels are compiled."""
-        if self._index != AUTO or not has_outgrown(state.index, len(state.subscribers)):
-            return False
-        return cold.are_ready(PACKED)
 
     def _rebuild(self, state: State) -> None:
         """Go on with *state* in a fresh index; 'auto' is chosen anew for what is in it."""
@@ -460,6 +454,7 @@ class Engine(Questions):
             columns = state.index.columns_of(state.index.current_rows())
             self._index_class = index_class(AUTO, columns)
             self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
+            self._chosen_for = len(state.subscribers)
         self._state = state.rebuilt(self._index_class)
 
     def _forget_unused(self) -> None:

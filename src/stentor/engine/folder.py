@@ -245,7 +245,7 @@ def _opened(
         raise FolderError(f"{path} is damaged: its manifest cannot be right ({error})") from None
     schema.is_shared = False
     if meta.get("auto", False):
-        engine._index = AUTO
+        engine._index, engine._chosen_for = AUTO, 0
     try:
         size = sum(file.lstat().st_size for file in current(path).rglob("*"))
     except OSError as error:  # a save goes on, or the disk fails
