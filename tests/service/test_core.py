@@ -99,6 +99,21 @@ def test_a_delivery_goes_to_the_client_that_a_subscription_had(tmp_path: Path) -
     core.close()
 
 
+@pytest.mark.parametrize("op", ["update", "withdraw"])
+def test_what_the_service_does_not_take_yet_is_refused_and_ends_nothing(
+    tmp_path: Path, op: str
+) -> None:
+    core = core_of(tmp_path, Clock())
+    subscription = {"op": "subscribe", "id": "s", "expression": "x > 0"}
+    records = [subscription, {"op": op, "id": "s", "x": 1}, {"op": "publish", "id": "e", "x": 1}]
+    answer = core.run([Records("a", "c", records)], {}).answers[0]
+    assert [str(error) for _, error in answer.errors] == [
+        f"op: the service does not take '{op}' yet; publish the event under another id"
+    ]
+    assert len(queued(core, "a", "c")) == 1
+    core.close()
+
+
 def test_what_is_acknowledged_is_gone_and_what_is_too_old_is_told(tmp_path: Path) -> None:
     clock = Clock()
     queue = QueueSettings(time_to_live=timedelta(seconds=60))

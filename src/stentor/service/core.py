@@ -258,8 +258,13 @@ class Core:
             if at is None:
                 raise RecordError("a move says where to: [longitude, latitude]", field="at")
             record = Move(name, at, now)
-        else:
+        elif op == "unsubscribe":
             record = Unsubscribe(name, now)
+        else:
+            raise RecordError(
+                f"the service does not take {op!r} yet; publish the event under another id",
+                field="op",
+            )
         wants = command.wants_results
         is_created = bool(client) and id not in self.store.owned.get(owner, ())
         return _Waiting(record, owner, id, answer, position, wants, body, client, is_created)
