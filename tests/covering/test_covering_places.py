@@ -20,7 +20,9 @@ def towards(place, angle, metres):
     arc = metres / EARTH_RADIUS
     y, x = math.radians(place.y), math.radians(place.x)
     north = math.sin(y) * math.cos(arc) + math.cos(y) * math.sin(arc) * math.cos(angle)
-    latitude = math.asin(max(-1.0, min(1.0, north)))
+    meridian = math.cos(arc) * math.cos(y) - math.sin(arc) * math.sin(y) * math.cos(angle)
+    # The arc sine of nearly 1 would be off by millimetres at a pole.
+    latitude = math.atan2(north, math.hypot(meridian, math.sin(arc) * math.sin(angle)))
     east = math.atan2(
         math.sin(angle) * math.sin(arc) * math.cos(y),
         math.cos(arc) - math.sin(y) * math.sin(latitude),

@@ -46,6 +46,7 @@ from stentor.index.storage.arrays import read_arrays, write_arrays
 from stentor.index.structure import Structure, concatenate_pairs, map_tiles
 from stentor.index.table import FROM_THE_START
 from stentor.index.verify import Candidates, best_of, verify
+from stentor.index.verify.candidates import current_counts
 from stentor.index.verify.scratch import EventScratch, scratch_for
 from stentor.index.verify.single import SingleMatch, kept_with
 from stentor.model import Scoring
@@ -115,6 +116,8 @@ class BEStarTree(Structure):
         pairs = self._walk(events)
         self._window.add(events)
         if self._store.is_proved and self._is_single and self._all_hold(events):
+            if (counts := current_counts()) is not None:
+                counts.add(events.seq, pairs.starts)
             return pairs  # an alternative has the number of its row
         self._verified += len(pairs.rows)
         event = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
