@@ -96,7 +96,7 @@ def test_what_is_no_label_is_refused(bad):
     assert len(engine) == 0
 
 
-@every_index
+@pytest.mark.parametrize("index", ["scan", "ap_tree layered"])  # labels are beside the index
 @given(history=strategies.histories(labelled=True), event=strategies.events())
 def test_saved_labels_are_those_that_were_given(index, tmp_path_factory, history, event):
     engine, oracle = (
