@@ -197,13 +197,16 @@ def test_the_column_op_says_what_a_record_does(spark: SparkSession) -> None:
     assert rows["a"].attributes == Row(price=1)
     assert rows["b"].attributes is None
     assert [id for id, row in rows.items() if row.problem is None] == ["a", "b", "d"]
-    expected = "op: expected one of subscribe, unsubscribe, move, publish, got "
+    expected = "op: expected one of subscribe, unsubscribe, move, publish, update, withdraw, got "
     assert rows["c"].problem == expected + "nothing"
     assert rows["e"].problem == expected + "'sell'"
     assert rows["e"].raw == '{"id":"e","op":"sell","price":5}'
     changes = canonical_of(df.drop("price"), "changes")
     assert changes.where("id = 'a'").first().problem.startswith("op: ")
-    assert canonical_of(df).where("id = 'd'").first().problem == "op: expected publish, got 'move'"
+    assert (
+        canonical_of(df).where("id = 'd'").first().problem
+        == "op: expected one of publish, update, withdraw, got 'move'"
+    )
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_changes_and_records_come_as_json_too(spark: SparkSession, tmp_path: Pat
     source = SourceSettings(format="json", kind="records", path=str(tmp_path), columns=columns)
     rows = rows_of(spark, source, {"price": "number"})
     assert rows[0].problem == (
-        "op: expected one of subscribe, unsubscribe, move, publish, got nothing"
+        "op: expected one of subscribe, unsubscribe, move, publish, update, withdraw, got nothing"
     )
     assert rows[1].problem is None
 

@@ -122,6 +122,17 @@ class Checked(Index):
         self._agree_on_pairs("match", "event", found, self.scan.match(events))
         return found
 
+    def match_rows(self, events: EventColumns, candidates: MatchPairs) -> MatchPairs:
+        found = self.index.match_rows(events, candidates)
+        expected = self.scan.match_rows(events, candidates)
+        self._agree_on_pairs("match rows", "event", found, expected)
+        return found
+
+    def scores(self, events: EventColumns, pairs: MatchPairs, scoring: Scoring) -> Float64:
+        found = self.index.scores(events, pairs, scoring)
+        self._agree("scores", found.tolist(), self.scan.scores(events, pairs, scoring).tolist())
+        return found
+
     def top(
         self,
         events: EventColumns,
