@@ -23,6 +23,7 @@ from stentor.errors import (
     LimitError,
     ReadOnlyError,
     RecordError,
+    ServiceError,
     SettingsError,
     StentorError,
     StoreError,
@@ -32,6 +33,7 @@ from stentor.errors import (
     UnknownIdError,
 )
 from stentor.language.parser import parse
+from stentor.service.refusals import RefusedError
 
 PLAIN = (
     StentorError,
@@ -61,6 +63,8 @@ FORMS = [
     *(kind("wrong") for kind in OF_RECORDS),
     *(kind("wrong", field="price") for kind in OF_RECORDS),
     UnknownIdError("no subscription has the id 'ana'", id="ana"),
+    ServiceError("the service does not answer", kind="unreachable"),
+    RefusedError(429, "too_many", "too many connections", retry_after=5),
 ]
 
 

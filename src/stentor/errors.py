@@ -20,6 +20,7 @@ class StentorError(Exception):
 def _restored(kind: type[StentorError], args: tuple[Any, ...], state: dict[str, Any]) -> Any:
     """The error of this *kind* whose `__init__` left *args* and *state*."""
     error = kind.__new__(kind, *args)
+    error.args = args  # an OSError with an `__init__` of its own has none yet
     error.__dict__.update(state)
     return error
 

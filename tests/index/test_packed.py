@@ -110,7 +110,7 @@ def test_more_attributes_than_a_record_of_a_block_holds():
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_everybody_in_one_place_in_either_order(order):
+def test_everybody_in_one_location_in_either_order(order):
     texts = [
         f"ST_Within(loc, ST_MakeEnvelope(0, 0, {1 + n % 3}, 1)) AND a < {n}" for n in range(800)
     ][::order]

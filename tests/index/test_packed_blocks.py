@@ -77,7 +77,7 @@ ATTRIBUTES = 24  # more than a record holds
 LOCATION_CODE = ATTRIBUTES
 
 
-def drawn_columns(random, count, *, asked, domain, one_place=False, attributes=ATTRIBUTES):
+def drawn_columns(random, count, *, asked, domain, one_location=False, attributes=ATTRIBUTES):
     """Subscriptions of *asked* intervals each, and of a box, over few values: borders are met."""
     kinds, attribute, low, high, pairs, starts = [], [], [], [], [], [0]
     for _ in range(count):
@@ -94,7 +94,7 @@ def drawn_columns(random, count, *, asked, domain, one_place=False, attributes=A
             low.append(ends[0])
             high.append(ends[1])
         if random.random() < 0.9:
-            x, y = (3.0, 4.0) if one_place else random.integers(0, domain, 2)
+            x, y = (3.0, 4.0) if one_location else random.integers(0, domain, 2)
             size = random.integers(0, 4, 2)
             kinds.append(BOX)
             attribute.append(LOCATION_CODE)
@@ -187,7 +187,7 @@ WORLDS = {
     "few values": {"asked": 5, "domain": 4},
     "many values": {"asked": 4, "domain": 3000},
     "more attributes than a record holds": {"asked": 24, "domain": 8},
-    "everything in one place": {"asked": 3, "domain": 10, "one_place": True},
+    "everything in one location": {"asked": 3, "domain": 10, "one_location": True},
     "boxes alone": {"asked": 0, "domain": 20},
 }
 
@@ -264,7 +264,7 @@ def test_who_moves_is_found_where_they_are_or_handed_back():
     given_at[far] = random.uniform(-80, 80, (len(far), 2))
     table.move(np.arange(count), given_at)
     back = np.concatenate((blocks.move(table.columns, near), blocks.move(table.columns, far)))
-    assert np.isin(far, back).all(), "in place they would stretch their blocks"
+    assert np.isin(far, back).all(), "in location they would stretch their blocks"
     assert len(back) < 300
     kept = np.setdiff1d(np.arange(count), back)
     blocks.check(table.columns, kept)

@@ -8,7 +8,7 @@ import pytest
 
 from stentor.engine.state import State
 from stentor.index import catalog
-from stentor.index.ap_tree import ApTree
+from stentor.index.packed import PackedIndex
 from stentor.pipeline.commit.manifests import Commits
 from stentor.pipeline.stream import deliveries, isolating, match_events, plan_changes
 from stentor.pipeline.stream.isolating import isolated
@@ -169,10 +169,10 @@ def test_a_base_that_cannot_be_built_in_the_structure_of_choice_is_a_scan(tmp_pa
     def fails(*_):
         raise OverflowError("deep")
 
-    monkeypatch.setattr(ApTree, "build", fails)
+    monkeypatch.setattr(PackedIndex, "build", fails)
     stream = stream_of(tmp_path, merge_least=1)
     people = [subscribe(f"s{place}", "has_all(text, 'a')") for place in range(5)]
     stream.batch([in_order(people, range(5))])
     stream.stop()
     last = Commits(tmp_path).last()
-    assert (last.index, last.why) == ("scan", "ap_tree could not be built (OverflowError)")
+    assert (last.index, last.why) == ("scan", "packed could not be built (OverflowError)")

@@ -111,10 +111,10 @@ def _live(afternoon: Afternoon, minutes: float, port: int) -> None:
         screen.print(f"Open {url} to watch Saltmere's afternoon; Ctrl-C ends it.")
         with screen.status("People arrive …") as status:
 
-            def told(records: int, deliveries: int) -> None:
+            def on_progress(records: int, deliveries: int) -> None:
                 status.update(f"{records:,} records, {deliveries:,} deliveries")
 
-            asyncio.run(play(url, afternoon, minutes, told))
+            asyncio.run(play(url, afternoon, minutes, on_progress))
         screen.print(f"Evening has come; the server stays at {url} until Ctrl-C.")
         while True:
             time.sleep(3600)

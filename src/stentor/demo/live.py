@@ -48,11 +48,11 @@ def server(port: int) -> Iterator[str]:
 
 
 async def play(
-    url: str, afternoon: Afternoon, minutes: float, told: Callable[[int, int], None]
+    url: str, afternoon: Afternoon, minutes: float, on_progress: Callable[[int, int], None]
 ) -> None:
     """Let *afternoon* happen at *url*: who is there at noon at once, the rest within *minutes*.
 
-    *told* hears every few seconds how many records and deliveries there were.
+    *on_progress* hears every few seconds how many records and deliveries there were.
     """
     counts = {"records": 0, "deliveries": 0}
     async with AsyncClient(url, client=CLIENT) as client:
@@ -61,7 +61,7 @@ async def play(
             for due in _by_ticks(afternoon, minutes):
                 await _send(client, due)
                 counts["records"] += len(due)
-                told(counts["records"], counts["deliveries"])
+                on_progress(counts["records"], counts["deliveries"])
                 await asyncio.sleep(_TICK)
         finally:
             taking.cancel()

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from stentor.encoding.columns import Int64, SubscriptionColumns
+from stentor.index.packed.layout import PackedSegment
 from stentor.index.packed.match import Pending
-from stentor.index.packed.segments import Segment
 
 
 def check_packed(
     columns: SubscriptionColumns,
-    segments: tuple[Segment, ...],
+    segments: tuple[PackedSegment, ...],
     pending: Pending,
     current: Int64,
 ) -> None:
     """Assert that each of the *current* alternatives is pending or in a segment, as it is now.
 
-    What is in several places counts in the latest: it moved since it came to the others.
+    What is in several locations counts in the latest: it moved since it came to the others.
     """
     later = pending.alternative
     assert len(np.unique(later)) == len(later)

@@ -1,7 +1,7 @@
 """Which home an alternative goes to.
 
 Lists are entered by a key: where that is rare, few events look at the alternative at all. Blocks
-are reached by place and bounds, and look at 512 alternatives at a time: they are for what every
+are reached by location and bounds, and look at 512 alternatives at a time: they are for what every
 event might concern. A list is the faster home as long as at most one in `RARE` alternatives needs
 the key.
 

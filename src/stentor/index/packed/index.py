@@ -29,8 +29,9 @@ from stentor.errors import FolderError
 from stentor.index.live import SIGN_ALL_ATTRIBUTES
 from stentor.index.packed.blocks import LiveBlocks
 from stentor.index.packed.check import check_packed
-from stentor.index.packed.growth import Segments
 from stentor.index.packed.homes import Found, between, found_for
+from stentor.index.packed.insert import Segments
+from stentor.index.packed.layout import LAYOUT, PackedSegment
 from stentor.index.packed.match import (
     Holding,
     Pending,
@@ -39,7 +40,6 @@ from stentor.index.packed.match import (
     rows_of_one,
     sign_pending,
 )
-from stentor.index.packed.segments import LAYOUT, Segment
 from stentor.index.packed.settings import PackedSettings
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.storage.arrays import read_arrays, write_arrays
@@ -84,7 +84,7 @@ class PackedIndex(Structure):
     def _match_tile(self, events: EventColumns) -> MatchPairs:
         """The matches of a few events.
 
-        Cost: the lists of their keys and the blocks of their places; the verifier for border cases.
+        Cost: the lists of their keys, the blocks of their locations, and the verifier at borders.
         """
         self._segments.adopt()
         segments, pending = self._segments.all, self._pending
@@ -289,7 +289,7 @@ class PackedIndex(Structure):
         segments = self._segments.all
         if len(segments) != 1 or len(self._pending.alternative):
             rows = np.flatnonzero(self.subscriptions.validity.hidden == 0)
-            whole = Segment.build(self.subscriptions.columns, self._alternatives_of(rows))
+            whole = PackedSegment.build(self.subscriptions.columns, self._alternatives_of(rows))
             segments = (whole,)
         meta = {"alternatives": alternatives, "layout": LAYOUT}
         write_arrays(folder, segments[0].arrays(), kind=PackedIndex.name, meta=meta)
@@ -305,9 +305,9 @@ class PackedIndex(Structure):
         self._learn(0)
         self._is_mapped = True
         if meta.get("layout") == LAYOUT:
-            segment = Segment.over(arrays)
+            segment = PackedSegment.over(arrays)
         else:  # an earlier version saved it
-            segment = Segment.build(columns, np.arange(meta["alternatives"]))
+            segment = PackedSegment.build(columns, np.arange(meta["alternatives"]))
         self._segments.all = (segment,)
 
     def stats(self) -> dict[str, Any]:

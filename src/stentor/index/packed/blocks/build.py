@@ -18,11 +18,11 @@ from stentor.index.packed.blocks.layout import (
     HEAD,
     HEAD_HIGH,
     HIGH,
+    LOCATION_CELLS,
+    LOCATION_CUTS,
     MOST_DIMENSIONS,
     NOT_ASKED_HIGH,
     NOT_ASKED_LOW,
-    PLACE_CELLS,
-    PLACE_CUTS,
     RECORD,
     WORDS,
     BlockArrays,
@@ -76,7 +76,7 @@ def build_blocks(
     lines = int(dimensions.line_start[-1])
     record = aligned(blocks * BLOCK * RECORD, np.uint8)
     line = aligned(blocks * lines * WORDS, np.uint64)
-    place_cut = aligned(blocks * PLACE_CUTS, np.float32, np.nan)
+    location_cut = aligned(blocks * LOCATION_CUTS, np.float32, np.nan)
     head = np.empty((blocks, HEAD), np.uint8)
     box = np.empty((blocks, 4), np.float32)
     fill_blocks(
@@ -87,7 +87,7 @@ def build_blocks(
         record,
         record.view(np.float32),
         line,
-        place_cut,
+        location_cut,
         head.reshape(-1),
         box.reshape(-1),
         aligned(2 * (MOST_DIMENSIONS + 2) * BLOCK, np.uint8),
@@ -102,7 +102,7 @@ def build_blocks(
         box=nodes,
         head=heads,
         is_selective=_is_selective(heads),
-        place_cut=place_cut,
+        location_cut=location_cut,
         line=line,
         record=record,
         record_int=record.view(np.int32),
@@ -159,7 +159,7 @@ def fill_blocks(
     record: UInt8,
     record_float: Float32,
     line: UInt64,
-    place_cut: Float32,
+    location_cut: Float32,
     head: UInt8,
     box: Float32,
     code: UInt8,
@@ -189,7 +189,7 @@ def fill_blocks(
             record[first * RECORD : (first + BLOCK) * RECORD],
             record_float[first * _FLOATS : (first + BLOCK) * _FLOATS],
             line[block * lines * WORDS : (block + 1) * lines * WORDS],
-            place_cut[block * PLACE_CUTS : (block + 1) * PLACE_CUTS],
+            location_cut[block * LOCATION_CUTS : (block + 1) * LOCATION_CUTS],
             head[block * HEAD : (block + 1) * HEAD],
             box[block * 4 : block * 4 + 4],
             code,
@@ -204,7 +204,7 @@ def fill_block(
     record: UInt8,
     record_float: Float32,
     line: UInt64,
-    place_cut: Float32,
+    location_cut: Float32,
     head: UInt8,
     box: Float32,
     code: UInt8,
@@ -240,7 +240,7 @@ def fill_block(
                 line[(number + one) * WORDS + word] = live & held
     if dimensions.line_start[0] > 1:
         for axis in range(2):
-            fill_place_lines(dimensions, axis, count, single, place_cut, line, low, high)
+            fill_location_lines(dimensions, axis, count, single, location_cut, line, low, high)
 
 
 @kernel_inline
@@ -254,12 +254,12 @@ def live_word(count: int, word: int) -> np.uint64:
 
 
 @kernel_inline
-def fill_place_lines(
+def fill_location_lines(
     dimensions: BlockDimensions,
     axis: int,
     count: int,
     single: Float32,
-    place_cut: Float32,
+    location_cut: Float32,
     line: UInt64,
     low: UInt8,
     high: UInt8,
@@ -276,17 +276,17 @@ def fill_place_lines(
             position -= 1
         ordered[position] = value
         number += 1
-    cuts = place_cut[axis * PLACE_CELLS : (axis + 1) * PLACE_CELLS]
-    for cut in range(1, PLACE_CELLS):
-        cuts[cut - 1] = ordered[cut * number // PLACE_CELLS]
+    cuts = location_cut[axis * LOCATION_CELLS : (axis + 1) * LOCATION_CELLS]
+    for cut in range(1, LOCATION_CELLS):
+        cuts[cut - 1] = ordered[cut * number // LOCATION_CELLS]
     at = MOST_DIMENSIONS + axis
     for slot in range(count):
         low[at * BLOCK + slot] = cuts_up_to(cuts, 0, west[slot])
         high[at * BLOCK + slot] = cuts_up_to(cuts, 0, east[slot])
     for word in range(WORDS):
         live = live_word(count, word)
-        each = len(dimensions.first_place)
+        each = len(dimensions.first_location)
         for one in range(each):
-            first, last = dimensions.first_place[one], dimensions.last_place[one]
+            first, last = dimensions.first_location[one], dimensions.last_location[one]
             held = slots_meeting(low, high, at * BLOCK + 64 * word, first, last)
             line[(1 + axis * each + one) * WORDS + word] = live & held

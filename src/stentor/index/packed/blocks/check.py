@@ -13,8 +13,8 @@ from stentor.index.packed.blocks.layout import (
     HEAD_HIGH,
     HIGH,
     LIVE,
-    PLACE_CELLS,
-    PLACE_CUTS,
+    LOCATION_CELLS,
+    LOCATION_CUTS,
     RECORD,
     BlockArrays,
     BlockDimensions,
@@ -39,21 +39,21 @@ def check_blocks(
         low, high = records[:, dimension, None], records[:, HIGH + dimension, None]
         meets = (low <= dimensions.last_code) & (high >= dimensions.first_code)
         assert np.array_equal(held[:, start : start + meets.shape[1]] != 0, meets)
-    _check_places(dimensions, blocks, records.view(np.float32)[:, BOX_FLOAT:], slots, held)
+    _check_locations(dimensions, blocks, records.view(np.float32)[:, BOX_FLOAT:], slots, held)
     _check_heads(dimensions, blocks, records, slots)
 
 
-def _check_places(dimensions, blocks, box, slots, held) -> None:  # type: ignore[no-untyped-def]
+def _check_locations(dimensions, blocks, box, slots, held) -> None:  # type: ignore[no-untyped-def]
     """Lines of cells of x and y, and the boxes of all levels."""
     west, east = box[:, :2], -box[:, 2:]
     if dimensions.line_start[0] > 1:
-        cuts = blocks.place_cut.reshape(-1, PLACE_CUTS)[slots // BLOCK]
+        cuts = blocks.location_cut.reshape(-1, LOCATION_CUTS)[slots // BLOCK]
         for axis in range(2):
-            own = cuts[:, axis * PLACE_CELLS : (axis + 1) * PLACE_CELLS]
+            own = cuts[:, axis * LOCATION_CELLS : (axis + 1) * LOCATION_CELLS]
             first = (own <= west[:, axis, None]).sum(axis=1)
             last = (own <= east[:, axis, None]).sum(axis=1)
-            meets = (first[:, None] <= dimensions.last_place) & (
-                dimensions.first_place <= last[:, None]
+            meets = (first[:, None] <= dimensions.last_location) & (
+                dimensions.first_location <= last[:, None]
             )
             start = 1 + axis * meets.shape[1]
             assert np.array_equal(held[:, start : start + meets.shape[1]] != 0, meets)

@@ -22,11 +22,11 @@ from stentor.index.packed.blocks.layout import (
     CUTS,
     FIRST_CELL,
     LOCATION,
+    LOCATION_CELLS,
     MOST_CUTS,
     MOST_DIMENSIONS,
     NO_DIMENSION,
     OPEN_LOW,
-    PLACE_CELLS,
     BlockDimensions,
 )
 
@@ -181,9 +181,9 @@ def _dimensions(uses: list[_Use], location: int, shift: int, *, live: bool) -> B
         is_point[dimension, FIRST_CELL + 1 + np.flatnonzero(alone)] = 1
     if location != NO_DIMENSION:
         dimension_of[location] = LOCATION
-    codes, places = _lines(256, shift, live), _lines(PLACE_CELLS, 0, live)
+    codes, locations = _lines(256, shift, live), _lines(LOCATION_CELLS, 0, live)
     codes = np.hstack((np.array([[ABSENT], [ABSENT]]), codes))
-    first = 1 if location == NO_DIMENSION else 1 + 2 * places.shape[1]
+    first = 1 if location == NO_DIMENSION else 1 + 2 * locations.shape[1]
     return all_read_only(
         BlockDimensions(
             attribute=np.array([use.attribute for use in uses], np.int32),
@@ -196,8 +196,8 @@ def _dimensions(uses: list[_Use], location: int, shift: int, *, live: bool) -> B
             shift=np.array([shift]),
             first_code=np.ascontiguousarray(codes[0]),
             last_code=np.ascontiguousarray(codes[1]),
-            first_place=np.ascontiguousarray(places[0]),
-            last_place=np.ascontiguousarray(places[1]),
+            first_location=np.ascontiguousarray(locations[0]),
+            last_location=np.ascontiguousarray(locations[1]),
         )
     )
 

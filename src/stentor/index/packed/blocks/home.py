@@ -75,7 +75,7 @@ class Blocks(BlockStore):
             events,
             self.dimensions,
             self.blocks,
-            self.places,
+            self.locations,
             memory.written,
             memory.events,
             front,

@@ -83,11 +83,11 @@ MAY_MATCH, SURELY = 1, 2
 # Lines of a block: who is there; those of cells of x and of y, if there are locations; then those
 # of each dimension. Which cells a line is about is in `BlockDimensions`.
 LIVE: Final = 0
-PLACE_CELLS: Final = 16
+LOCATION_CELLS: Final = 16
 #: Cuts of a block's own x and y.
-PLACE_CUTS: Final = 2 * PLACE_CELLS
-#: Lines of places: of alternatives one for each cell, of live events those up to it and from it.
-ALTERNATIVE_PLACES, LIVE_PLACES = 2 * PLACE_CELLS, 4 * PLACE_CELLS
+LOCATION_CUTS: Final = 2 * LOCATION_CELLS
+#: Lines of locations: of alternatives one for each cell, of live events those up to it and from it.
+ALTERNATIVE_LOCATIONS, LIVE_LOCATIONS = 2 * LOCATION_CELLS, 4 * LOCATION_CELLS
 #: Lines that an event, or an alternative that looks for live events, selects at most, but for
 #: those of its location; a multiple of four.
 EVENT_LINES, QUERY_LINES = 24, 44
@@ -109,8 +109,8 @@ class BlockDimensions(NamedTuple):
     shift: Int64  # (1,) of a code, to get the cell of its line
     first_code: Int64  # (lines of a dimension,) a line has who meets first_code … last_code
     last_code: Int64  # (lines of a dimension,)
-    first_place: Int64  # (lines of x, or of y,) the same for cells of a coordinate
-    last_place: Int64  # (lines of x, or of y,)
+    first_location: Int64  # (lines of x, or of y,) the same for cells of a coordinate
+    last_location: Int64  # (lines of x, or of y,)
 
 
 class BlockArrays(NamedTuple):
@@ -124,7 +124,7 @@ class BlockArrays(NamedTuple):
     box: Float32  # (nodes × 32,) of eight children: eight x1, y1, x2, y2
     head: UInt8  # (nodes and blocks × HEAD,) the codes that are spanned
     is_selective: UInt8  # (nodes and blocks,) whether the head excludes anything
-    place_cut: Float32  # (blocks × PLACE_CUTS,) sixteen of x, of y; the last of each is NaN
+    location_cut: Float32  # (blocks × LOCATION_CUTS,) sixteen of x, of y; the last of each is NaN
     line: UInt64  # (blocks × lines × WORDS,)
     record: UInt8  # (slots × RECORD,)
     record_int: Int32  # the same memory

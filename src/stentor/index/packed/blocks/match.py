@@ -26,18 +26,18 @@ from stentor.encoding.columns import EventColumns, Int32, Int64, UInt8
 from stentor.index.packed.blocks.compare import head_meets, verdict
 from stentor.index.packed.blocks.encode import write_events
 from stentor.index.packed.blocks.layout import (
-    ALTERNATIVE_PLACES,
+    ALTERNATIVE_LOCATIONS,
     BLOCK,
     EVENT,
     FANOUT,
     HEAD,
     LIVE,
+    LOCATION_CELLS,
+    LOCATION_CUTS,
     MAY_MATCH,
     MEMBER_INT,
     NODE_FIELDS,
     PENDING,
-    PLACE_CELLS,
-    PLACE_CUTS,
     POINT_FLOAT,
     RECORD,
     WORDS,
@@ -56,7 +56,7 @@ _INTS, _EVENT_FLOATS = RECORD // 4, EVENT // 4
 def match_events(
     blocks: BlockArrays,
     lines: int,
-    places: int,
+    locations: int,
     events: BlockEvents,
     count: int,
     first: int,
@@ -68,7 +68,7 @@ def match_events(
 ) -> int:
     """*found*, and the pairs of the *count* events, which are numbered from *first* on.
 
-    What does not fit is only counted. *places* are the lines of locations.
+    What does not fit is only counted. *locations* are the lines of locations.
     """
     levels = len(blocks.level_start) - 2
     span = len(scratch.events) // (1 + levels * FANOUT)
@@ -100,7 +100,7 @@ def match_events(
                 blocks.head, head * HEAD, events.code, event * EVENT
             ):
                 continue
-            left = intersection(blocks, lines, places, below, events, event)
+            left = intersection(blocks, lines, locations, below, events, event)
             if has_bits(left):
                 pending = list_slots(blocks, below, left, event, pending, scratch)
                 if pending >= PENDING:
@@ -126,7 +126,7 @@ def match_event(
     given: EventColumns,
     dimensions: BlockDimensions,
     blocks: BlockArrays,
-    places: int,
+    locations: int,
     written: BlockEvents,
     events: BlockEvents,
     front: Int32,
@@ -167,8 +167,8 @@ def match_event(
     for position in range(reached):
         block = whole(current[position])
         if position + 1 < reached:
-            prefetch_lines(blocks, lines, places, whole(current[position + 1]), events)
-        left = intersection(blocks, lines, places, block, events, 0)
+            prefetch_lines(blocks, lines, locations, whole(current[position + 1]), events)
+        left = intersection(blocks, lines, locations, block, events, 0)
         if has_bits(left):
             pending = list_slots(blocks, block, left, 0, pending, scratch)
             if pending >= PENDING:
@@ -191,17 +191,19 @@ def match_event(
 
 @kernel_inline
 def prefetch_lines(
-    blocks: BlockArrays, lines: int, places: int, block: int, events: BlockEvents
+    blocks: BlockArrays, lines: int, locations: int, block: int, events: BlockEvents
 ) -> None:
     """Prefetch all lines of *block* that the only event selects: some of them would not help."""
     base = block * lines * WORDS
     prefetch(blocks.line, base)
-    if places > 0:
-        cuts = block * PLACE_CUTS
-        x = 1 + cuts_up_to(blocks.place_cut, cuts, events.code_float[POINT_FLOAT])
-        y = 1 + cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, events.code_float[POINT_FLOAT + 1])
+    if locations > 0:
+        cuts = block * LOCATION_CUTS
+        x = 1 + cuts_up_to(blocks.location_cut, cuts, events.code_float[POINT_FLOAT])
+        y = 1 + cuts_up_to(
+            blocks.location_cut, cuts + LOCATION_CELLS, events.code_float[POINT_FLOAT + 1]
+        )
         prefetch(blocks.line, base + x * WORDS)
-        prefetch(blocks.line, base + ((places >> 1) + y) * WORDS)
+        prefetch(blocks.line, base + ((locations >> 1) + y) * WORDS)
     for position in range(events.used[0]):
         prefetch(blocks.line, base + whole(events.line[position]) * WORDS)
 
@@ -253,13 +255,13 @@ def send_down(
 
 @kernel_inline
 def intersection(
-    blocks: BlockArrays, lines: int, places: int, block: int, events: BlockEvents, event: int
+    blocks: BlockArrays, lines: int, locations: int, block: int, events: BlockEvents, event: int
 ) -> Line:
     """The slots of *block* that all lines of *event* leave."""
     base = block * lines * WORDS
     left = line_at(blocks.line, base + LIVE * WORDS)
-    if places > 0:
-        left = both(left, place_lines(blocks, base, places, block, events, event))
+    if locations > 0:
+        left = both(left, location_lines(blocks, base, locations, block, events, event))
     first = event * (len(events.line) // len(events.used))
     stop = first + events.used[event]
     if events.has_range[event] != 0:
@@ -281,30 +283,30 @@ def intersection(
 
 
 @kernel_inline
-def place_lines(
-    blocks: BlockArrays, base: int, places: int, block: int, events: BlockEvents, event: int
+def location_lines(
+    blocks: BlockArrays, base: int, locations: int, block: int, events: BlockEvents, event: int
 ) -> Line:
     """The slots whose boxes may meet the location of *event*."""
-    at, cuts = event * _EVENT_FLOATS + POINT_FLOAT, block * PLACE_CUTS
-    x = 1 + cuts_up_to(blocks.place_cut, cuts, events.code_float[at])
-    y = 1 + cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, events.code_float[at + 1])
+    at, cuts = event * _EVENT_FLOATS + POINT_FLOAT, block * LOCATION_CUTS
+    x = 1 + cuts_up_to(blocks.location_cut, cuts, events.code_float[at])
+    y = 1 + cuts_up_to(blocks.location_cut, cuts + LOCATION_CELLS, events.code_float[at + 1])
     left = both(
         line_at(blocks.line, base + x * WORDS),
-        line_at(blocks.line, base + ((places >> 1) + y) * WORDS),
+        line_at(blocks.line, base + ((locations >> 1) + y) * WORDS),
     )
-    if places == ALTERNATIVE_PLACES:
+    if locations == ALTERNATIVE_LOCATIONS:
         return left
-    x = 1 + PLACE_CELLS + cuts_up_to(blocks.place_cut, cuts, -events.code_float[at + 2])
+    x = 1 + LOCATION_CELLS + cuts_up_to(blocks.location_cut, cuts, -events.code_float[at + 2])
     y = (
         1
-        + PLACE_CELLS
-        + cuts_up_to(blocks.place_cut, cuts + PLACE_CELLS, -events.code_float[at + 3])
+        + LOCATION_CELLS
+        + cuts_up_to(blocks.location_cut, cuts + LOCATION_CELLS, -events.code_float[at + 3])
     )
     return both(
         left,
         both(
             line_at(blocks.line, base + x * WORDS),
-            line_at(blocks.line, base + ((places >> 1) + y) * WORDS),
+            line_at(blocks.line, base + ((locations >> 1) + y) * WORDS),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Removals and short moves, in place.
+"""Removals and short moves, in location.
 
 A record that moves far would stretch the box of its block, which every event then visits (at 10 %
 of such moves matching takes 17 times as long): it is removed, and the caller keeps it elsewhere.
@@ -20,8 +20,8 @@ from stentor.index.packed.blocks.layout import (
     BOX_FLOAT,
     FANOUT,
     LIVE,
-    PLACE_CELLS,
-    PLACE_CUTS,
+    LOCATION_CELLS,
+    LOCATION_CUTS,
     RECORD,
     WORDS,
     BlockArrays,
@@ -130,13 +130,13 @@ def move_in_lines(
     blocks: BlockArrays, lines: int, slot: int, axis: int, before: Float32, after: Float32
 ) -> None:
     """Change the bits of *slot* in the lines of cells of x (*axis* 0) or y."""
-    block, cuts = slot // BLOCK, slot // BLOCK * PLACE_CUTS + axis * PLACE_CELLS
-    old_first = cuts_up_to(blocks.place_cut, cuts, before[axis])
-    old_last = cuts_up_to(blocks.place_cut, cuts, -before[2 + axis])
-    first = cuts_up_to(blocks.place_cut, cuts, after[axis])
-    last = cuts_up_to(blocks.place_cut, cuts, -after[2 + axis])
+    block, cuts = slot // BLOCK, slot // BLOCK * LOCATION_CUTS + axis * LOCATION_CELLS
+    old_first = cuts_up_to(blocks.location_cut, cuts, before[axis])
+    old_last = cuts_up_to(blocks.location_cut, cuts, -before[2 + axis])
+    first = cuts_up_to(blocks.location_cut, cuts, after[axis])
+    last = cuts_up_to(blocks.location_cut, cuts, -after[2 + axis])
     bit = _ONE << np.uint64(slot & 63)
-    at = (block * lines + 1 + axis * PLACE_CELLS) * WORDS + (slot % BLOCK >> 6)
+    at = (block * lines + 1 + axis * LOCATION_CELLS) * WORDS + (slot % BLOCK >> 6)
     for cell in range(min(old_first, first), max(old_last, last) + 1):
         was, is_now = old_first <= cell <= old_last, first <= cell <= last
         if was != is_now:

@@ -1,4 +1,4 @@
-"""The order of records: a kd-tree over places, sizes and the codes of bounds, cut at whole blocks.
+"""The order of records: a kd-tree over locations, sizes and codes of bounds, cut at whole blocks.
 
 Each split is the one that leaves events the least to visit, judged on a sample: halves whose boxes
 have the least area together, or, where that no longer pays, whose codes span the least.
@@ -75,7 +75,7 @@ def order_records(
     record: UInt8,
     record_float: Float32,
     dimensions: int,
-    has_places: bool,
+    has_locations: bool,
     index: Int32,
     scratch: OrderScratch,
 ) -> int:
@@ -89,7 +89,7 @@ def order_records(
         if blocks <= 1:
             continue
         axis, share = choose_split(
-            record, record_float, dimensions, has_places, index, start, stop, scratch
+            record, record_float, dimensions, has_locations, index, start, stop, scratch
         )
         middle = start + left_blocks(blocks, share) * BLOCK
         if axis != NO_AXIS:
@@ -148,7 +148,7 @@ def choose_split(
     record: UInt8,
     record_float: Float32,
     dimensions: int,
-    has_places: bool,
+    has_locations: bool,
     index: Int32,
     start: int,
     stop: int,
@@ -165,9 +165,9 @@ def choose_split(
         for side in range(4):
             scratch.side[side * SAMPLE + position] = sides[side]
     axis, best = NO_AXIS, 0.999
-    if has_places:
+    if has_locations:
         for one in range(FIRST_CODE):
-            cost = place_cost(one, count, scratch)
+            cost = location_cost(one, count, scratch)
             if cost < best:
                 axis, best = one, cost
     share = 0.5
@@ -187,7 +187,7 @@ def random_share(state: Int64) -> float:
 
 
 @kernel_inline
-def place_cost(axis: int, count: int, scratch: OrderScratch) -> float:
+def location_cost(axis: int, count: int, scratch: OrderScratch) -> float:
     """The share of the area that is still to be visited after a split at the median of *axis*."""
     x1, y1 = scratch.side[:SAMPLE], scratch.side[SAMPLE : 2 * SAMPLE]
     x2, y2 = scratch.side[2 * SAMPLE : 3 * SAMPLE], scratch.side[3 * SAMPLE :]

@@ -50,7 +50,7 @@ class BlockStore:
         self.member = member  # what the records are of, ascending
         self._slot_of = slot_of  # of each of them
         self.lines = int(dimensions.line_start[-1])
-        self.places = int(dimensions.line_start[0]) - 1
+        self.locations = int(dimensions.line_start[0]) - 1
         live = arrays.line.reshape(-1, self.lines, WORDS)[:, 0]
         self._count = int(np.bitwise_count(live).sum())
 
@@ -85,7 +85,7 @@ class BlockStore:
         return _match_events(
             self.blocks,
             self.lines,
-            self.places,
+            self.locations,
             memory.events,
             count,
             first,

@@ -22,8 +22,8 @@ from stentor.encoding.spread import spread_over
 from stentor.errors import CapacityError
 from stentor.index.packed.lists.axes import choose_axes, with_cells
 from stentor.index.packed.lists.entries import (
+    Assigned,
     Entries,
-    Filed,
     axis_cells,
     choose_keys,
     choose_list_axes,
@@ -35,7 +35,7 @@ from stentor.index.packed.lists.keys import (
     TOKEN,
     USES,
     CodeTable,
-    Tokens,
+    KeyTokens,
     assign_codes,
     copy_slots,
     count_tokens,
@@ -106,7 +106,7 @@ def build_lists(columns: SubscriptionColumns, alternatives: Int64) -> ListArrays
         columns, alternatives, choose_axes(columns, alternatives), read_only(predicate_at)
     )
     codes = int(table.used[0])
-    filed = Filed(
+    assigned = Assigned(
         columns,
         alternatives,
         read_only(predicate_at),
@@ -116,17 +116,17 @@ def build_lists(columns: SubscriptionColumns, alternatives: Int64) -> ListArrays
         read_only(table.known.reshape(-1, KNOWN)[:codes, USES].copy()),
         read_only(table.is_shared[:codes]),
     )
-    entries, attribute_code, codes = _entries_of(filed, codes)
-    lists, order = _ordered(filed, entries, codes)
-    granules = _granules_of(filed, entries, lists, order)
-    return ListArrays(_keys_of(filed, table, lists, attribute_code), axes, granules)
+    entries, attribute_code, codes = _entries_of(assigned, codes)
+    lists, order = _ordered(assigned, entries, codes)
+    granules = _granules_of(assigned, entries, lists, order)
+    return ListArrays(_keys_of(assigned, table, lists, attribute_code), axes, granules)
 
 
-def _tokens_of(columns: SubscriptionColumns, alternatives: Int64) -> tuple[Tokens, CodeTable]:
+def _tokens_of(columns: SubscriptionColumns, alternatives: Int64) -> tuple[KeyTokens, CodeTable]:
     """The tokens of *alternatives* with their codes, and the table of these."""
     start = np.empty(len(alternatives) + 1, np.int64)
     count = count_tokens(columns, alternatives, start)
-    tokens = Tokens(
+    tokens = KeyTokens(
         read_only(start),
         np.empty(count, np.uint64),
         np.empty(count, np.int64),
@@ -164,58 +164,58 @@ def _grown(table: CodeTable) -> CodeTable:
     return fresh
 
 
-def _entries_of(filed: Filed, codes: int) -> tuple[Entries, Int32, int]:
+def _entries_of(assigned: Assigned, codes: int) -> tuple[Entries, Int32, int]:
     """Entries, the codes of attributes, and how many codes there are with these."""
-    columns, count = filed.columns, len(filed.alternatives)
-    most = count + len(filed.tokens.hash)
+    columns, count = assigned.columns, len(assigned.alternatives)
+    most = count + len(assigned.tokens.hash)
     entries = Entries(*(np.empty(most, np.int64) for _ in Entries._fields))
     width = 1 + columns.attribute.max(initial=-1)
-    first = columns.predicate_start[filed.alternatives]
-    predicates, _ = expand_slices(first, columns.predicate_start[filed.alternatives + 1])
+    first = columns.predicate_start[assigned.alternatives]
+    predicates, _ = expand_slices(first, columns.predicate_start[assigned.alternatives + 1])
     attribute_uses = np.bincount(columns.attribute[predicates], minlength=width)
     attribute_code = np.full(CLASSES * width, NO_CODE, np.int32)
     used, codes = choose_keys(
-        filed, read_only(attribute_uses.astype(np.int64)), attribute_code, codes, entries
+        assigned, read_only(attribute_uses.astype(np.int64)), attribute_code, codes, entries
     )
     return Entries(*(read_only(one[:used]) for one in entries)), attribute_code, codes
 
 
-def _ordered(filed: Filed, entries: Entries, codes: int) -> tuple[Int32, Int64]:
+def _ordered(assigned: Assigned, entries: Entries, codes: int) -> tuple[Int32, Int64]:
     """The lists, and all entries in their order."""
     counts = np.bincount(entries.code, minlength=codes)
     starts = np.concatenate([[0], np.cumsum(counts)])
     by_list = np.argsort(entries.code, kind="stable")
     axes = np.resize(np.array([1, 2], np.int32), 2 * codes)
-    if (width := len(filed.axes.is_exact)) != 3:  # else these two are all there are
+    if (width := len(assigned.axes.is_exact)) != 3:  # else these two are all there are
         axes[:] = 0
         weight = np.zeros(width)
-        choose_list_axes(filed, entries, read_only(starts), read_only(by_list), weight, axes)
+        choose_list_axes(assigned, entries, read_only(starts), read_only(by_list), weight, axes)
     key = np.empty(len(entries.owner), np.uint64)
     code_bits = max(1, int(codes).bit_length())
-    order_keys(filed, entries, read_only(axes), code_bits, key)
+    order_keys(assigned, entries, read_only(axes), code_bits, key)
     order = np.argsort(key, kind="stable")
     lists = np.zeros((codes, FIELDS), np.int32)
     is_long = counts > LONG
     # A long list takes whole granules; a short one begins where the one before ends.
-    place = _starts(counts, is_long)
-    lists[:, START], lists[:, COUNT], lists[:, ROOT] = place, counts, NO_TREE
+    location = _starts(counts, is_long)
+    lists[:, START], lists[:, COUNT], lists[:, ROOT] = location, counts, NO_TREE
     lists[:, AXIS_A], lists[:, AXIS_B] = axes[::2], axes[1::2]
     return lists.reshape(-1), order
 
 
 def _starts(counts: Int64, is_long: npt.NDArray[np.bool_]) -> Int64:
     """Where each list begins: long ones first, each on granules of its own."""
-    place = np.zeros(len(counts), np.int64)
+    location = np.zeros(len(counts), np.int64)
     whole = -(-counts[is_long] // LANES) * LANES
     ends = np.cumsum(whole)
-    place[is_long] = ends - whole
+    location[is_long] = ends - whole
     after = int(ends[-1]) if len(ends) else 0
     short = counts[~is_long]
-    place[~is_long] = after + np.cumsum(short) - short
-    return place
+    location[~is_long] = after + np.cumsum(short) - short
+    return location
 
 
-def _granules_of(filed: Filed, entries: Entries, lists: Int32, order: Int64) -> Granules:
+def _granules_of(assigned: Assigned, entries: Entries, lists: Int32, order: Int64) -> Granules:
     """Granules of entries, then of trees; roots are written to *lists*."""
     table = lists.reshape(-1, FIELDS)
     counts = table[:, COUNT].astype(np.int64)
@@ -237,7 +237,7 @@ def _granules_of(filed: Filed, entries: Entries, lists: Int32, order: Int64) -> 
     while words > capacity:
         capacity = words
         granules = granules._replace(record=np.zeros(capacity, np.uint32))
-        words = pack_entries(filed, entries, read_only(order), lists, granules)
+        words = pack_entries(assigned, entries, read_only(order), lists, granules)
     if words >> 32:
         raise CapacityError("the records of a packed index take more than 16 GB; split it")
     granules = granules._replace(record=granules.record[: max(1, words)].copy())
@@ -254,18 +254,18 @@ def _levels(count: int) -> Int64:
     return np.array(levels, np.int64)
 
 
-def _keys_of(filed: Filed, table: CodeTable, lists: Int32, attribute_code: Int32) -> ListKeys:
+def _keys_of(assigned: Assigned, table: CodeTable, lists: Int32, attribute_code: Int32) -> ListKeys:
     """What events look their keys up in."""
     codes, known = int(table.used[0]), lists.reshape(-1, FIELDS)
     first = table.known.reshape(-1, KNOWN)[:codes, TOKEN].copy()
     owner, numbers = np.full(len(known), OF_ATTRIBUTE, np.int32), np.zeros(len(known))
     start, stop = np.zeros(len(known), np.int64), np.zeros(len(known), np.int64)
-    describe_keys(filed.columns, filed.tokens, read_only(first), owner, start, stop, numbers)
+    describe_keys(assigned.columns, assigned.tokens, read_only(first), owner, start, stop, numbers)
     shared = table.is_shared[:codes] != 0
     is_number = owner == OF_NUMBER
     attribute = np.zeros(len(known), np.int64)
-    attribute[is_number] = filed.columns.attribute[
-        filed.tokens.predicate[first[np.flatnonzero(is_number)]]
+    attribute[is_number] = assigned.columns.attribute[
+        assigned.tokens.predicate[first[np.flatnonzero(is_number)]]
     ]
     owner[:codes][shared] = OF_SEVERAL
     text_bytes, text_start = expand_slices(start, stop)
@@ -280,7 +280,7 @@ def _keys_of(filed: Filed, table: CodeTable, lists: Int32, attribute_code: Int32
             table.spread,
             table.slot,
             lists,
-            filed.columns.string_bytes[text_bytes],
+            assigned.columns.string_bytes[text_bytes],
             attribute_code,
             number_start.astype(np.int64),
             numbers[code],
@@ -292,7 +292,7 @@ def _keys_of(filed: Filed, table: CodeTable, lists: Int32, attribute_code: Int32
 @kernel
 def describe_keys(
     columns: SubscriptionColumns,
-    tokens: Tokens,
+    tokens: KeyTokens,
     first: Int64,
     owner: Int32,
     start: Int64,
@@ -313,16 +313,16 @@ def describe_keys(
 
 @kernel
 def order_keys(
-    filed: Filed, entries: Entries, list_axes: Int32, code_bits: int, key: UInt64
+    assigned: Assigned, entries: Entries, list_axes: Int32, code_bits: int, key: UInt64
 ) -> None:
     """Fill *key*, by which entries are sorted: list, second-rarest key, position on a curve."""
     second_bits = min(24, 64 - code_bits - 2 * _CURVE_BITS)
     for entry in range(len(key)):
         owner, code = entries.owner[entry], entries.code[entry]
-        second = second_key(filed, owner, entries.token[entry])
+        second = second_key(assigned, owner, entries.token[entry])
         x, y = (
-            middle_cell(filed, owner, list_axes[2 * code]),
-            middle_cell(filed, owner, list_axes[2 * code + 1]),
+            middle_cell(assigned, owner, list_axes[2 * code]),
+            middle_cell(assigned, owner, list_axes[2 * code + 1]),
         )
         ordered = np.uint64(code) << np.uint64(second_bits)
         ordered |= np.uint64(second) & ((_ONE << np.uint64(second_bits)) - _ONE)
@@ -330,12 +330,12 @@ def order_keys(
 
 
 @kernel_inline
-def middle_cell(filed: Filed, owner: int, axis: int) -> int:
+def middle_cell(assigned: Assigned, owner: int, axis: int) -> int:
     """Where *owner* is along *axis*, as a number of `_CURVE_BITS` bits."""
-    low, high = axis_cells(filed, owner, axis)
+    low, high = axis_cells(assigned, owner, axis)
     if high == NOT_ASKED or axis == NO_AXIS:
         return 0
-    cuts = filed.axes.cut_start[axis + 1] - filed.axes.cut_start[axis]
+    cuts = assigned.axes.cut_start[axis + 1] - assigned.axes.cut_start[axis]
     middle = (max(low, 1) + min(high, cuts)) // 2
     return int(min(middle * (1 << _CURVE_BITS) // (cuts + 1), (1 << _CURVE_BITS) - 1))
 
@@ -356,16 +356,16 @@ def curve_position(x: int, y: int) -> np.uint64:
 
 
 @kernel_inline
-def second_key(filed: Filed, owner: int, key: int) -> int:
+def second_key(assigned: Assigned, owner: int, key: int) -> int:
     """The rarest code that *owner* needs beside the token *key*; 0 where there is none."""
-    tokens = filed.tokens
+    tokens = assigned.tokens
     second, least = 0, -1
     token, stop = tokens.start[owner], tokens.start[owner + 1]
     while token < stop:
         after = next_predicate(tokens, token, stop)
         for one in range(token, after):
             if is_needed(tokens, one, key, token, after):
-                uses = filed.uses[tokens.code[one]]
+                uses = assigned.uses[tokens.code[one]]
                 if least < 0 or uses < least:
                     second, least = tokens.code[one], uses
         token = after

@@ -17,7 +17,7 @@ from stentor.encoding.columns import Float64, Int32, Int64, SubscriptionColumns,
 from stentor.encoding.kinds import MISSING, is_region
 from stentor.index.bounds import VALUE, X, Y
 from stentor.index.packed.lists.axes import axis_at
-from stentor.index.packed.lists.keys import Tokens
+from stentor.index.packed.lists.keys import KeyTokens
 from stentor.index.packed.lists.layout import (
     ANY_EVENT,
     CLASSES,
@@ -46,7 +46,7 @@ class Entries(NamedTuple):
     code: Int64  # (entries,) the list
 
 
-class Filed(NamedTuple):
+class Assigned(NamedTuple):
     """What alternatives are filed by."""
 
     columns: SubscriptionColumns
@@ -54,39 +54,43 @@ class Filed(NamedTuple):
     predicate_at: Int64  # (alternatives + 1,) where their predicates begin, among all of theirs
     cells: UInt16  # (4 × predicates,)
     axes: ListAxes
-    tokens: Tokens
+    tokens: KeyTokens
     uses: Int64  # (codes,) how often each key is needed
     is_shared: UInt8  # (codes,)
 
 
 @kernel
 def choose_keys(
-    filed: Filed, attribute_uses: Int64, attribute_code: Int32, next_code: int, entries: Entries
+    assigned: Assigned,
+    attribute_uses: Int64,
+    attribute_code: Int32,
+    next_code: int,
+    entries: Entries,
 ) -> tuple[int, int]:
     """Fill *entries*, and *attribute_code* from *next_code* on; how many there are of each."""
-    tokens, count = filed.tokens, 0
-    for owner in range(len(filed.alternatives)):
+    tokens, count = assigned.tokens, 0
+    for owner in range(len(assigned.alternatives)):
         best, chosen, is_set = np.inf, whole(NO_TOKEN), False
         token, stop = tokens.start[owner], tokens.start[owner + 1]
         while token < stop:
             after = next_predicate(tokens, token, stop)
             if tokens.group[after - 1] == 0:
                 for one in range(token, after):
-                    if filed.uses[tokens.code[one]] < best:
-                        best, chosen, is_set = filed.uses[tokens.code[one]], one, False
+                    if assigned.uses[tokens.code[one]] < best:
+                        best, chosen, is_set = assigned.uses[tokens.code[one]], one, False
             else:
-                cost = group_cost(filed, token, after)
+                cost = group_cost(assigned, token, after)
                 if cost < best:
                     best, chosen, is_set = cost, token, True
             token = after
-        attribute_cost, slot, region = cheapest_attribute(filed, owner, attribute_uses)
+        attribute_cost, slot, region = cheapest_attribute(assigned, owner, attribute_uses)
         if chosen != NO_TOKEN and best * region <= attribute_cost:
             if not is_set:
                 count = add_entry(entries, count, owner, chosen, tokens.code[chosen])
                 continue
             after = next_predicate(tokens, chosen, stop)
             while chosen < after:
-                rarest = rarest_of_group(filed, chosen, after)
+                rarest = rarest_of_group(assigned, chosen, after)
                 count = add_entry(entries, count, owner, rarest, tokens.code[rarest])
                 group = tokens.group[chosen]
                 while chosen < after and tokens.group[chosen] == group:
@@ -112,7 +116,7 @@ def add_entry(entries: Entries, count: int, owner: int, token: int, code: int) -
 
 
 @kernel_inline
-def next_predicate(tokens: Tokens, token: int, stop: int) -> int:
+def next_predicate(tokens: KeyTokens, token: int, stop: int) -> int:
     """The first token after *token* of another predicate, or *stop*."""
     predicate = tokens.predicate[token]
     while token < stop and tokens.predicate[token] == predicate:
@@ -121,23 +125,23 @@ def next_predicate(tokens: Tokens, token: int, stop: int) -> int:
 
 
 @kernel_inline
-def rarest_of_group(filed: Filed, token: int, stop: int) -> int:
+def rarest_of_group(assigned: Assigned, token: int, stop: int) -> int:
     """The rarest token of the group that begins with *token*."""
-    tokens = filed.tokens
+    tokens = assigned.tokens
     rarest, group = token, tokens.group[token]
     while token < stop and tokens.group[token] == group:
-        if filed.uses[tokens.code[token]] < filed.uses[tokens.code[rarest]]:
+        if assigned.uses[tokens.code[token]] < assigned.uses[tokens.code[rarest]]:
             rarest = token
         token += 1
     return rarest
 
 
 @kernel_inline
-def group_cost(filed: Filed, token: int, stop: int) -> float:
+def group_cost(assigned: Assigned, token: int, stop: int) -> float:
     """How often the rarest keys of all groups of a predicate are needed together."""
-    tokens, cost = filed.tokens, 0.0
+    tokens, cost = assigned.tokens, 0.0
     while token < stop:
-        cost += filed.uses[tokens.code[rarest_of_group(filed, token, stop)]]
+        cost += assigned.uses[tokens.code[rarest_of_group(assigned, token, stop)]]
         group = tokens.group[token]
         while token < stop and tokens.group[token] == group:
             token += 1
@@ -145,11 +149,11 @@ def group_cost(filed: Filed, token: int, stop: int) -> float:
 
 
 @kernel_inline
-def share_left(filed: Filed, owner: int, number: int) -> float:
+def share_left(assigned: Assigned, owner: int, number: int) -> float:
     """The share of its axes that the predicate *number* of *owner* leaves, about."""
-    columns, axes = filed.columns, filed.axes
-    predicate = columns.predicate_start[filed.alternatives[owner]] + number
-    cell = 4 * (filed.predicate_at[owner] + number)
+    columns, axes = assigned.columns, assigned.axes
+    predicate = columns.predicate_start[assigned.alternatives[owner]] + number
+    cell = 4 * (assigned.predicate_at[owner] + number)
     attribute = columns.attribute[predicate]
     sides = 2 if is_region(columns.kind[predicate]) else 1
     share = 1.0
@@ -159,28 +163,30 @@ def share_left(filed: Filed, owner: int, number: int) -> float:
             return 1.0
         cuts = axes.cut_start[axis + 1] - axes.cut_start[axis]
         low, high = (
-            whole(filed.cells[cell + 2 * side]),
-            whole(filed.cells[cell + 2 * side + 1]),
+            whole(assigned.cells[cell + 2 * side]),
+            whole(assigned.cells[cell + 2 * side + 1]),
         )
         share *= min(1.0, (min(high, cuts) - max(low, 1) + 1) / max(1, cuts))
     return max(share, 0.0)
 
 
 @kernel_inline
-def cheapest_attribute(filed: Filed, owner: int, attribute_uses: Int64) -> tuple[float, int, float]:
+def cheapest_attribute(
+    assigned: Assigned, owner: int, attribute_uses: Int64
+) -> tuple[float, int, float]:
     """The cost of filing *owner* under an attribute, its position in `attribute_code`, a share.
 
-    The cost is compared with how often keys are needed, times the share of places that a region
-    leaves: lists of keys are cut by places, too. The position is −1 where there is no attribute.
+    The cost is compared with how often keys are needed, times the share of locations that a region
+    leaves: lists of keys are cut by locations, too. The position is −1 where there is no attribute.
     """
-    columns = filed.columns
+    columns = assigned.columns
     best, slot, region = np.inf, -1, 1.0
-    first = columns.predicate_start[filed.alternatives[owner]]
-    for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+    first = columns.predicate_start[assigned.alternatives[owner]]
+    for number in range(assigned.predicate_at[owner + 1] - assigned.predicate_at[owner]):
         predicate = first + number
         if columns.kind[predicate] == MISSING:
             continue
-        share = share_left(filed, owner, number)
+        share = share_left(assigned, owner, number)
         if is_region(columns.kind[predicate]):
             region = min(region, share + 1e-6)
         attribute = columns.attribute[predicate]
@@ -192,50 +198,55 @@ def cheapest_attribute(filed: Filed, owner: int, attribute_uses: Int64) -> tuple
 
 
 @kernel_inline
-def axis_cells(filed: Filed, owner: int, axis: int) -> tuple[int, int]:
+def axis_cells(assigned: Assigned, owner: int, axis: int) -> tuple[int, int]:
     """The cells that *owner* allows along *axis*; (LEAST, NOT_ASKED) where it does not ask."""
     low, high = LEAST, MOST_CELL + 1
     if axis == NO_AXIS:
         return low, high
-    columns, axes = filed.columns, filed.axes
-    first = columns.predicate_start[filed.alternatives[owner]]
-    for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+    columns, axes = assigned.columns, assigned.axes
+    first = columns.predicate_start[assigned.alternatives[owner]]
+    for number in range(assigned.predicate_at[owner + 1] - assigned.predicate_at[owner]):
         predicate = first + number
         if columns.kind[predicate] == MISSING:
             continue
         attribute = columns.attribute[predicate]
-        cell = 4 * (filed.predicate_at[owner] + number)
+        cell = 4 * (assigned.predicate_at[owner] + number)
         if is_region(columns.kind[predicate]):
             for side in range(2):
                 if axis_at(axes, attribute, X + side) == axis:
-                    low = max(low, whole(filed.cells[cell + 2 * side]))
-                    high = min(high, whole(filed.cells[cell + 2 * side + 1]))
+                    low = max(low, whole(assigned.cells[cell + 2 * side]))
+                    high = min(high, whole(assigned.cells[cell + 2 * side + 1]))
         elif axis_at(axes, attribute, VALUE) == axis:
-            low = max(low, whole(filed.cells[cell]))
-            high = min(high, whole(filed.cells[cell + 1]))
+            low = max(low, whole(assigned.cells[cell]))
+            high = min(high, whole(assigned.cells[cell + 1]))
     return low, high
 
 
 @kernel
 def choose_list_axes(
-    filed: Filed, entries: Entries, starts: Int64, order: Int64, weight: Float64, chosen: Int32
+    assigned: Assigned,
+    entries: Entries,
+    starts: Int64,
+    order: Int64,
+    weight: Float64,
+    chosen: Int32,
 ) -> None:
     """Fill *chosen*: for each list the two axes that its entries bound the most.
 
     *order* has the entries by list, *starts* where each begins; *weight* (axes) is zeros.
     """
-    columns, axes = filed.columns, filed.axes
+    columns, axes = assigned.columns, assigned.axes
     for code in range(len(starts) - 1):
         stop = min(starts[code + 1], starts[code] + MOST_ASKED)
         for position in range(starts[code], stop):
             owner = entries.owner[order[position]]
-            first = columns.predicate_start[filed.alternatives[owner]]
-            for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+            first = columns.predicate_start[assigned.alternatives[owner]]
+            for number in range(assigned.predicate_at[owner + 1] - assigned.predicate_at[owner]):
                 predicate = first + number
                 if columns.kind[predicate] == MISSING:
                     continue
                 attribute = columns.attribute[predicate]
-                share = 1.0 - share_left(filed, owner, number) + 1e-9
+                share = 1.0 - share_left(assigned, owner, number) + 1e-9
                 if is_region(columns.kind[predicate]):
                     weight[axis_at(axes, attribute, X)] += share
                     weight[axis_at(axes, attribute, Y)] += share
@@ -244,8 +255,8 @@ def choose_list_axes(
         weight[NO_AXIS] = 0.0
         for position in range(starts[code], stop):
             owner = entries.owner[order[position]]
-            first = columns.predicate_start[filed.alternatives[owner]]
-            for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+            first = columns.predicate_start[assigned.alternatives[owner]]
+            for number in range(assigned.predicate_at[owner + 1] - assigned.predicate_at[owner]):
                 attribute = columns.attribute[first + number]
                 for side in range(3):
                     axis = axis_at(axes, attribute, side)
@@ -256,14 +267,14 @@ def choose_list_axes(
                         chosen[2 * code + 1] = axis
         for position in range(starts[code], stop):
             owner = entries.owner[order[position]]
-            first = columns.predicate_start[filed.alternatives[owner]]
-            for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+            first = columns.predicate_start[assigned.alternatives[owner]]
+            for number in range(assigned.predicate_at[owner + 1] - assigned.predicate_at[owner]):
                 for side in range(3):
                     weight[axis_at(axes, columns.attribute[first + number], side)] = 0.0
 
 
 @kernel_inline
-def is_needed(tokens: Tokens, token: int, key: int, start: int, stop: int) -> bool:
+def is_needed(tokens: KeyTokens, token: int, key: int, start: int, stop: int) -> bool:
     """Whether a token of the predicate *start* … *stop* is needed beside the token *key*."""
     if token == key:
         return False

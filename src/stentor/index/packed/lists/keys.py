@@ -23,13 +23,13 @@ _MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
 _HALF: Final = np.uint64(31)
 #: What stands in a free slot instead of a code + 1.
 FREE: Final = np.uint64(0)
-#: Tokens ahead whose slots are prefetched.
+#: KeyTokens ahead whose slots are prefetched.
 AHEAD: Final = 8
 #: A predicate of more groups is not filed under its keys.
 MOST_GROUPS: Final = 16
 
 
-class Tokens(NamedTuple):
+class KeyTokens(NamedTuple):
     """The keys of alternatives, those of each one after the other, by predicate and group."""
 
     start: Int64  # (alternatives + 1,)
@@ -100,7 +100,7 @@ def count_tokens(columns: SubscriptionColumns, alternatives: Int64, start: Int64
 
 
 @kernel
-def write_tokens(columns: SubscriptionColumns, alternatives: Int64, tokens: Tokens) -> None:
+def write_tokens(columns: SubscriptionColumns, alternatives: Int64, tokens: KeyTokens) -> None:
     """Fill *tokens*, but for their codes."""
     token = 0
     for alternative in alternatives:
@@ -157,7 +157,7 @@ def is_text(columns: SubscriptionColumns, predicate: int) -> bool:
 
 @kernel_inline
 def same_token(
-    columns: SubscriptionColumns, tokens: Tokens, table: CodeTable, code: int, token: int
+    columns: SubscriptionColumns, tokens: KeyTokens, table: CodeTable, code: int, token: int
 ) -> bool:
     """Whether *token* stands for the key *code*."""
     first = table.known[KNOWN * code + TOKEN]
@@ -180,7 +180,9 @@ def same_token(
 
 
 @kernel
-def assign_codes(columns: SubscriptionColumns, tokens: Tokens, start: int, table: CodeTable) -> int:
+def assign_codes(
+    columns: SubscriptionColumns, tokens: KeyTokens, start: int, table: CodeTable
+) -> int:
     """Give the tokens from *start* on their codes; the first for which the table is too small.
 
     Different strings of the same hash share a code: whoever needs it is never proved by it.
@@ -217,7 +219,7 @@ def assign_codes(columns: SubscriptionColumns, tokens: Tokens, start: int, table
 
 
 @kernel_inline
-def prefetch_slots(tokens: Tokens, table: CodeTable, soon: int, later: int) -> None:
+def prefetch_slots(tokens: KeyTokens, table: CodeTable, soon: int, later: int) -> None:
     """Prefetch the slot of a later token, and what is known of the code of a sooner one."""
     prefetch(table.slot, 2 * first_slot(table.spread, tokens.hash[later]))
     code = whole(table.slot[2 * first_slot(table.spread, tokens.hash[soon]) + 1]) - 1
@@ -227,7 +229,7 @@ def prefetch_slots(tokens: Tokens, table: CodeTable, soon: int, later: int) -> N
 
 @kernel_inline
 def know_code(
-    columns: SubscriptionColumns, tokens: Tokens, table: CodeTable, code: int, token: int
+    columns: SubscriptionColumns, tokens: KeyTokens, table: CodeTable, code: int, token: int
 ) -> None:
     """Write down what the new *code* stands for."""
     table.known[KNOWN * code + TOKEN] = token

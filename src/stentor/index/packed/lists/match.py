@@ -398,7 +398,7 @@ def match_list_apart(
     found: Found,
     count: int,
 ) -> int:
-    """`match_list` where it is called seldom: its text is compiled in one place only."""
+    """`match_list` where it is called seldom: its text is compiled in one location only."""
     return match_list(keys, axes, granules, code, lacking, event, scratch, found, count)
 
 

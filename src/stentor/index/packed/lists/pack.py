@@ -14,8 +14,8 @@ from stentor.index.bounds import VALUE, X
 from stentor.index.packed.lists.axes import axis_at, predicate_hull
 from stentor.index.packed.lists.entries import (
     NO_TOKEN,
+    Assigned,
     Entries,
-    Filed,
     axis_cells,
     is_needed,
     next_predicate,
@@ -63,7 +63,7 @@ def signature_bit(code: int) -> np.uint64:
 
 @kernel
 def pack_entries(
-    filed: Filed, entries: Entries, order: Int64, lists: Int32, granules: Granules
+    assigned: Assigned, entries: Entries, order: Int64, lists: Int32, granules: Granules
 ) -> int:
     """Fill the granules of entries and their records; how many words these take.
 
@@ -72,42 +72,42 @@ def pack_entries(
     words, before, lane = 0, whole(NO_CODE), whole(0)
     for position in range(len(order)):
         if position + 2 * AHEAD < len(order):
-            prefetch_owner(filed, entries.owner[order[position + 2 * AHEAD]])
-            prefetch_predicates(filed, entries.owner[order[position + AHEAD]])
+            prefetch_owner(assigned, entries.owner[order[position + 2 * AHEAD]])
+            prefetch_predicates(assigned, entries.owner[order[position + AHEAD]])
         entry = order[position]
         owner, code, key = entries.owner[entry], entries.code[entry], entries.token[entry]
         lane = lane + 1 if code == before else whole(lists[FIELDS * code + START])
         before = code
         axis_a, axis_b = lists[FIELDS * code + AXIS_A], lists[FIELDS * code + AXIS_B]
-        put_bounds(filed, owner, axis_a, axis_b, granules, lane)
+        put_bounds(assigned, owner, axis_a, axis_b, granules, lane)
         granules.record_start[lane] = words
         words, flags, signature = put_record(
-            filed, owner, key, axis_a, axis_b, granules.record, words
+            assigned, owner, key, axis_a, axis_b, granules.record, words
         )
         granules.signature[lane] = signature
-        granules.entry[lane] = filed.alternatives[owner] | flags
+        granules.entry[lane] = assigned.alternatives[owner] | flags
     return words
 
 
 @kernel_inline
-def prefetch_owner(filed: Filed, owner: int) -> None:
+def prefetch_owner(assigned: Assigned, owner: int) -> None:
     """Prefetch where the tokens and predicates of *owner* are."""
-    prefetch(filed.tokens.start, owner)
-    prefetch(filed.predicate_at, owner)
-    prefetch(filed.columns.predicate_start, filed.alternatives[owner])
+    prefetch(assigned.tokens.start, owner)
+    prefetch(assigned.predicate_at, owner)
+    prefetch(assigned.columns.predicate_start, assigned.alternatives[owner])
 
 
 @kernel_inline
-def prefetch_predicates(filed: Filed, owner: int) -> None:
+def prefetch_predicates(assigned: Assigned, owner: int) -> None:
     """Prefetch the tokens and predicates of *owner*."""
-    tokens, columns = filed.tokens, filed.columns
+    tokens, columns = assigned.tokens, assigned.columns
     if tokens.start[owner] < tokens.start[owner + 1]:
         prefetch(tokens.code, tokens.start[owner])
         prefetch(tokens.predicate, tokens.start[owner])
         prefetch(tokens.group, tokens.start[owner])
-    if filed.predicate_at[owner] < filed.predicate_at[owner + 1]:
-        first = columns.predicate_start[filed.alternatives[owner]]
-        prefetch(filed.cells, 4 * filed.predicate_at[owner])
+    if assigned.predicate_at[owner] < assigned.predicate_at[owner + 1]:
+        first = columns.predicate_start[assigned.alternatives[owner]]
+        prefetch(assigned.cells, 4 * assigned.predicate_at[owner])
         prefetch(columns.kind, first)
         prefetch(columns.attribute, first)
         prefetch(columns.operand_start, first)
@@ -115,24 +115,24 @@ def prefetch_predicates(filed: Filed, owner: int) -> None:
 
 @kernel_inline
 def put_bounds(
-    filed: Filed, owner: int, axis_a: int, axis_b: int, granules: Granules, lane: int
+    assigned: Assigned, owner: int, axis_a: int, axis_b: int, granules: Granules, lane: int
 ) -> None:
     """Write the cells of *owner* along both axes of its list."""
     column = lane // LANES * COLUMNS * LANES + lane % LANES
-    low, high = axis_cells(filed, owner, axis_a)
+    low, high = axis_cells(assigned, owner, axis_a)
     granules.bounds[column], granules.bounds[column + LANES] = low, high
-    low, high = axis_cells(filed, owner, axis_b)
+    low, high = axis_cells(assigned, owner, axis_b)
     granules.bounds[column + 2 * LANES], granules.bounds[column + 3 * LANES] = low, high
 
 
 @kernel_inline
 def put_record(
-    filed: Filed, owner: int, key: int, axis_a: int, axis_b: int, record: UInt32, start: int
+    assigned: Assigned, owner: int, key: int, axis_a: int, axis_b: int, record: UInt32, start: int
 ) -> tuple[int, int, np.uint64]:
     """Write what the granule leaves open; where it stops, the entry's flags, its signature."""
-    tokens, columns = filed.tokens, filed.columns
+    tokens, columns = assigned.tokens, assigned.columns
     is_proved, signature = True, _NOTHING
-    if key != NO_TOKEN and filed.is_shared[tokens.code[key]] != 0:
+    if key != NO_TOKEN and assigned.is_shared[tokens.code[key]] != 0:
         is_proved = False
     at, keys, ranges = start + 1, 0, 0
     token, stop = tokens.start[owner], tokens.start[owner + 1]
@@ -142,29 +142,29 @@ def put_record(
             if is_needed(tokens, one, key, token, after):
                 code = tokens.code[one]
                 signature |= signature_bit(code)
-                is_proved &= filed.is_shared[code] == 0
+                is_proved &= assigned.is_shared[code] == 0
                 if keys < MOST_COUNT:
                     at, keys = put_word(record, at, code), keys + 1
                 else:
                     is_proved = False
         token = after
-    first = columns.predicate_start[filed.alternatives[owner]]
-    for number in range(filed.predicate_at[owner + 1] - filed.predicate_at[owner]):
+    first = columns.predicate_start[assigned.alternatives[owner]]
+    for number in range(assigned.predicate_at[owner + 1] - assigned.predicate_at[owner]):
         predicate = first + number
-        if are_keys_enough(filed, owner, predicate, key):
+        if are_keys_enough(assigned, owner, predicate, key):
             continue
-        is_proved &= is_decided(columns, filed.axes, predicate)
+        is_proved &= is_decided(columns, assigned.axes, predicate)
         if columns.kind[predicate] == MISSING:
             continue
         sides = 2 if is_region(columns.kind[predicate]) else 1
-        cell = 4 * (filed.predicate_at[owner] + number)
+        cell = 4 * (assigned.predicate_at[owner] + number)
         for side in range(sides):
             axis = axis_at(
-                filed.axes, columns.attribute[predicate], VALUE if sides == 1 else X + side
+                assigned.axes, columns.attribute[predicate], VALUE if sides == 1 else X + side
             )
             low, high = (
-                whole(filed.cells[cell + 2 * side]),
-                whole(filed.cells[cell + 2 * side + 1]),
+                whole(assigned.cells[cell + 2 * side]),
+                whole(assigned.cells[cell + 2 * side + 1]),
             )
             if axis in (axis_a, axis_b) or axis == NO_AXIS:
                 continue
@@ -188,9 +188,9 @@ def put_word(record: UInt32, position: int, word: int) -> int:
 
 
 @kernel_inline
-def are_keys_enough(filed: Filed, owner: int, predicate: int, key: int) -> bool:
+def are_keys_enough(assigned: Assigned, owner: int, predicate: int, key: int) -> bool:
     """Whether *predicate* holds exactly where the event has the keys that *owner* needs."""
-    tokens = filed.tokens
+    tokens = assigned.tokens
     token, stop = tokens.start[owner], tokens.start[owner + 1]
     while token < stop and tokens.predicate[token] != predicate:
         token += 1

@@ -20,7 +20,7 @@ HOMES: Final[dict[str, type[Home]]] = {"lists": Lists, "blocks": Blocks}
 _HELD: Final = "alternatives"
 
 
-class Segment(NamedTuple):
+class PackedSegment(NamedTuple):
     """Homes, and the alternatives that each was built of."""
 
     homes: tuple[Home, ...]

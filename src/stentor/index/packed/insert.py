@@ -9,7 +9,7 @@ import numpy as np
 
 from stentor._jit import is_plain
 from stentor.encoding.columns import Int64, SubscriptionColumns
-from stentor.index.packed.segments import Segment
+from stentor.index.packed.layout import PackedSegment
 from stentor.index.packed.settings import PackedSettings
 
 
@@ -17,17 +17,17 @@ class Merge:
     """Some segments on their way to become one."""
 
     def __init__(
-        self, columns: SubscriptionColumns, merged: tuple[Segment, ...], of: Int64
+        self, columns: SubscriptionColumns, merged: tuple[PackedSegment, ...], of: Int64
     ) -> None:
         self.merged = merged
-        self.result: Segment | None = None
+        self.result: PackedSegment | None = None
         self._thread = threading.Thread(
             target=self._run, args=(columns, of), name="stentor packed merge", daemon=True
         )
         self._thread.start()
 
     def _run(self, columns: SubscriptionColumns, alternatives: Int64) -> None:
-        self.result = Segment.build(columns, alternatives)
+        self.result = PackedSegment.build(columns, alternatives)
 
     @property
     def is_over(self) -> bool:
@@ -47,7 +47,7 @@ class Segments:
 
     def __init__(self, settings: PackedSettings) -> None:
         self._settings = settings
-        self.all: tuple[Segment, ...] = ()
+        self.all: tuple[PackedSegment, ...] = ()
         self._merge: Merge | None = None
 
     @property
@@ -74,16 +74,16 @@ class Segments:
         merged = self.all[at:]
         if size <= self._settings.foreground or is_plain() or not merged:
             together = self._together(merged, alternatives, kept)
-            self.all = (*self.all[:at], Segment.build(columns, together))
+            self.all = (*self.all[:at], PackedSegment.build(columns, together))
         else:
-            self.all = (*self.all, Segment.build(columns, alternatives))
+            self.all = (*self.all, PackedSegment.build(columns, alternatives))
             if self._merge is None:
                 self._start(columns, self.all, kept)
 
     def _start(
         self,
         columns: SubscriptionColumns,
-        merged: tuple[Segment, ...],
+        merged: tuple[PackedSegment, ...],
         kept: Callable[[Int64], Int64],
     ) -> None:
         nothing = np.zeros(0, np.int64)
@@ -97,7 +97,7 @@ class Segments:
         size = sum(segment.size for segment in self.all)
         if size <= self._settings.foreground or is_plain():
             together = self._together(self.all, np.zeros(0, np.int64), kept)
-            self.all = (Segment.build(columns, together),) if len(together) else ()
+            self.all = (PackedSegment.build(columns, together),) if len(together) else ()
         else:
             self._start(columns, self.all, kept)
 
@@ -121,7 +121,7 @@ class Segments:
 
     @staticmethod
     def _together(
-        segments: tuple[Segment, ...], more: Int64, kept: Callable[[Int64], Int64]
+        segments: tuple[PackedSegment, ...], more: Int64, kept: Callable[[Int64], Int64]
     ) -> Int64:
         """The alternatives of *segments* and *more* that are still there, ascending, each once."""
         parts = [segment.alternatives for segment in segments]
