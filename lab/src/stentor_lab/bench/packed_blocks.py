@@ -43,15 +43,15 @@ def tables(options: BenchOptions) -> tuple[Table, ...]:
 def _recipes(seed: int, size: int) -> dict[str, Intervals]:
     hot = hot_city(size, np.random.default_rng(seed))
     recipes = {
-        "hot city, ten intervals": Intervals(seed, 10, locations=hot, reach=NARROW),
-        "hot city, four intervals": Intervals(seed, 4, locations=hot, reach=NARROW),
+        "hot city, ten intervals": Intervals(seed, 10, places=hot, reach=NARROW),
+        "hot city, four intervals": Intervals(seed, 4, places=hot, reach=NARROW),
         "drawn city, ten intervals": Intervals(seed, 10),
         "drawn city, four intervals": Intervals(seed, 4),
     }
     if is_there():
         pickups = read_pickups()
-        recipes[f"{FILE}, ten intervals"] = Intervals(seed, 10, locations=pickups)
-        recipes[f"{FILE}, four intervals"] = Intervals(seed, 4, locations=pickups)
+        recipes[f"{FILE}, ten intervals"] = Intervals(seed, 10, places=pickups)
+        recipes[f"{FILE}, four intervals"] = Intervals(seed, 4, places=pickups)
     return recipes
 
 
