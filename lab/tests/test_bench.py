@@ -30,6 +30,7 @@ from stentor_lab.bench import (
     mics_boxes,
     mics_ranges,
     mo_tree,
+    packed,
     scan,
     service,
     spark,
@@ -205,6 +206,7 @@ def test_every_subject_can_be_imported():
         "mo-tree": mo_tree.tables,
         "brokers": brokers.tables,
         "degenerate": degenerate.tables,
+        "packed": packed.tables,
         "service": service.tables,
         "spark": spark.tables,
     }
