@@ -28,6 +28,7 @@ from stentor.model import Schema
 Shape = tuple[str, ...]
 Constants = list[float | str]
 Conjunct = tuple[Shape, Constants]
+_Key = tuple[Shape, tuple[type, ...]]
 
 #: Shapes of predicates are remembered up to this many.
 MOST_CONJUNCTS: Final = 16_384
@@ -96,12 +97,12 @@ class ConjunctTemplates:
     def __init__(self, schema: Schema, limits: Limits) -> None:
         self._schema = schema
         self._limits = limits
-        self._known: dict[Shape, _Predicate | None] = {}
+        self._known: dict[_Key, _Predicate | None] = {}
 
     def known(self, parts: list[Conjunct]) -> list[_Predicate] | None:
         """The templates of all *parts*, each on an attribute of its own; else None."""
         known = self._known
-        found = [known.get(shape) for shape, _ in parts]
+        found = [known.get(_key(*part)) for part in parts]
         fitting = [one for one in found if one is not None]
         if len(fitting) < len(found):
             return None
@@ -114,8 +115,9 @@ class ConjunctTemplates:
         if len(self._known) + len(parts) > MOST_CONJUNCTS:
             self._known.clear()
         for shape, constants in parts:
-            if shape not in self._known:
-                self._known[shape] = self._compiled(shape, constants)
+            key = _key(shape, constants)
+            if key not in self._known:
+                self._known[key] = self._compiled(shape, constants)
 
     def _compiled(self, shape: Shape, constants: Constants) -> _Predicate | None:
         read: Constants = []
@@ -136,6 +138,11 @@ class ConjunctTemplates:
             return None
         template = compile_template(tree, len(constants))
         return None if template is None else _Predicate(predicates[0].attribute, template)
+
+
+def _key(shape: Shape, constants: Constants) -> _Key:
+    """What a template is known by: `a IN (?)` of strings is another than of numbers."""
+    return shape, tuple(map(type, constants))
 
 
 class Conjunctions:

@@ -105,6 +105,8 @@ def _place(record: Record, homes: dict[str, str], drawn: str) -> str:
 def carried(overlay: Overlay) -> list[dict[str, Any]]:
     """What each link carried, in both directions: one row each."""
     rows = []
+    rare = {"update", "withdraw", "gone"} - {one.kind for one in overlay.carried}
+    shown = {*KINDS.values()} - {"greeting"} - rare
     for pair in overlay.links:
         for sender, receiver in (pair, pair[::-1]):
             counts = Counter(
@@ -114,7 +116,7 @@ def carried(overlay: Overlay) -> list[dict[str, Any]]:
                     if (one.sender, one.receiver) == (sender, receiver)
                 }
             )
-            kinds = {kind: counts[kind] for kind in KINDS.values() if kind != "greeting"}
+            kinds = {kind: counts[kind] for kind in KINDS.values() if kind in shown}
             rows.append({"from": sender, "to": receiver, **kinds})
     return rows
 
