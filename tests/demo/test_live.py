@@ -21,8 +21,11 @@ def served(tmp_path_factory):
 def test_the_city_lives_on_a_server(served):
     afternoon = Afternoon(people=30, shops=6, events=20, moves=40, leaving=0.2, bad=0, seed=2)
     heard = []
-    told = lambda records, deliveries: heard.append((records, deliveries))  # noqa: E731
-    asyncio.run(play(served.url, afternoon, minutes=0.03, told=told))
+
+    def on_progress(records: int, deliveries: int) -> None:
+        heard.append((records, deliveries))
+
+    asyncio.run(play(served.url, afternoon, minutes=0.03, on_progress=on_progress))
     assert heard[-1][0] == len(afternoon)
     with served.http() as client:
         ids = {
