@@ -18,6 +18,7 @@ from stentor.engine import cold
 from stentor.errors import StentorError
 from stentor.index.catalog import names
 from tests.support import grid, strategies
+from tests.support.drawn_once import for_each
 from tests.support.oracle import Oracle
 
 README = Path(__file__).parents[2] / "README.md"
@@ -248,12 +249,12 @@ def comparable(answers):
     return [type(one) if isinstance(one, StentorError) else one for one in answers]
 
 
-@pytest.mark.parametrize("index", names())
 @given(
     history=strategies.histories(max_size=16),
     event=strategies.events(),
     plain=st.lists(st.booleans(), min_size=16, max_size=16),
 )
+@for_each("index", names())
 def test_records_may_be_taken_plainly_or_not(index, history, event, plain):
     engine = stentor.Engine(index, schema=grid.schema(), clock=None)
     oracle = Oracle(schema=grid.schema())

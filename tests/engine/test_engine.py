@@ -33,9 +33,11 @@ from stentor.model.record import Move, Publish, Subscribe, Unsubscribe, Update, 
 from stentor.model.values.time import FOR_GOOD
 from stentor.wire.events import event_from_dict
 from tests.support import grid, strategies
+from tests.support.drawn_once import for_each
 from tests.support.oracle import Oracle
 
 every_index = pytest.mark.parametrize("index", names())
+on_every_index = for_each("index", names())
 NOW = 100.0
 
 
@@ -90,8 +92,8 @@ def comparable(answer):
 # Against the oracle.
 
 
-@every_index
 @given(history=strategies.histories(labelled=True), event=strategies.events())
+@on_every_index
 def test_every_record_is_answered_as_the_oracle_does(index, history, event):
     engine = stentor.Engine(index, schema=grid.schema(), clock=None)
     oracle = Oracle(schema=grid.schema())

@@ -1,5 +1,7 @@
 """Owners and labels: who an event is for, who is listed, what is saved."""
 
+from pathlib import Path
+
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -12,6 +14,7 @@ from stentor.errors import RecordError, SettingsError
 from stentor.index.catalog import names
 from stentor.model import Changes, EventChanges
 from tests.support import grid, strategies
+from tests.support.drawn_once import folder_in_memory, for_each
 from tests.support.oracle import Oracle
 
 every_index = pytest.mark.parametrize("index", names())
@@ -96,18 +99,18 @@ def test_what_is_no_label_is_refused(bad):
     assert len(engine) == 0
 
 
-@pytest.mark.parametrize("index", ["scan", "ap_tree layered"])  # labels are beside the index
 @given(history=strategies.histories(labelled=True), event=strategies.events())
-def test_saved_labels_are_those_that_were_given(index, tmp_path_factory, history, event):
+@for_each("index", ["scan", "ap_tree layered"])  # labels are beside the index
+def test_saved_labels_are_those_that_were_given(index, history, event):
     engine, oracle = (
         stentor.Engine(index, schema=grid.schema(), clock=None),
         Oracle(schema=grid.schema()),
     )
     engine.step(history)
     oracle.answers(history)
-    folder = tmp_path_factory.mktemp("labels")
-    engine.save(folder / "engine")
-    opened = stentor.Engine.open(folder / "engine", clock=None)
+    with folder_in_memory() as folder:
+        engine.save(Path(folder, "engine"))
+        opened = stentor.Engine.open(Path(folder, "engine"), clock=None)
     for labels in grid.LABELS:
         for one in (engine, opened):
             right = [id for id in oracle if labels.items() <= oracle[id].labels.items()]

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 import numpy as np
@@ -24,6 +23,7 @@ from stentor.index.storage import arrays
 from stentor.index.storage.arrays import inner_folder, new_folder, read_arrays, write_arrays
 from stentor.model import Changes
 from tests.support import grid, strategies
+from tests.support.drawn_once import folder_in_memory, for_each
 from tests.support.oracle import Oracle
 
 
@@ -35,7 +35,7 @@ def _not_waiting_for_the_disk():
         yield
 
 
-every_index = pytest.mark.parametrize("index", names())
+on_every_index = for_each("index", names())
 
 
 def comparable(answers):
@@ -56,14 +56,14 @@ def reopened(engine, folder, **settings):
     return stentor.Engine.open(folder, clock=lambda: 100.0, **settings)
 
 
-@every_index
 @given(history=strategies.histories(max_size=20), event=strategies.events(), data=st.data())
+@on_every_index
 def test_stopping_and_going_on_is_never_having_stopped(index, history, event, data):
     engine = stentor.Engine(index, schema=grid.schema(), clock=None)
     oracle = Oracle(schema=grid.schema())
     verify = data.draw(st.sampled_from([None, False]))  # built anew, and mapped
     cuts = sorted(data.draw(st.sets(st.integers(0, len(history)), min_size=1, max_size=2)))
-    with TemporaryDirectory() as folder:
+    with folder_in_memory() as folder:
         for start, stop in pairwise([0, *cuts, len(history)]):
             part = history[start:stop]
             assert comparable(engine.step(part)) == comparable(oracle.answers(part))

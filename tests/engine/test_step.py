@@ -16,10 +16,11 @@ from stentor.model.record import Publish, Subscribe
 from stentor.wire.records import record_to_dict
 from stentor.wire.table_writers import events_to_table, subscriptions_to_table
 from tests.support import grid, strategies
+from tests.support.drawn_once import for_each
 from tests.support.oracle import Oracle
 
 PASSAGES = ("entered", "left")
-every_index = pytest.mark.parametrize("index", names())
+on_every_index = for_each("index", names())
 
 
 def engine_of(index="auto", **settings):
@@ -43,8 +44,8 @@ def cut_histories(draw):
     return history, [history[start:stop] for start, stop in pairwise(edges)]
 
 
-@every_index
 @given(cut=cut_histories(), event=strategies.events())
+@on_every_index
 def test_a_history_is_answered_the_same_however_it_is_cut(index, cut, event):
     history, parts = cut
     oracle = Oracle(schema=grid.schema())
@@ -58,8 +59,8 @@ def test_a_history_is_answered_the_same_however_it_is_cut(index, cut, event):
             assert engine.get(id).get("at") == (oracle[id].at and list(oracle[id].at))
 
 
-@every_index
 @given(cut=cut_histories(), k=st.integers(1, 3))
+@on_every_index
 def test_with_top_an_event_is_for_its_best_only(index, cut, k):
     history, parts = cut
     engine = engine_of(index)
@@ -120,8 +121,8 @@ some_events = st.lists(strategies.events(until=True), max_size=8)
 some_subscriptions = st.lists(strategies.subscriptions(until=True), max_size=6)
 
 
-@every_index
 @given(subscriptions=some_subscriptions, events=some_events, later=some_subscriptions)
+@on_every_index
 def test_tables_are_answered_like_records(index, subscriptions, events, later):
     engine, oracle = engine_of(index), Oracle(schema=grid.schema())
     for batch in (subscriptions, later):

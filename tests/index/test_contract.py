@@ -1,7 +1,6 @@
 """What every index of the catalogue answers, in place, layered and opened from a folder."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from stentor.index.structure import Structure
 from stentor.model import Event, Point, Subscription, Truth
 from stentor.model.values.time import NEVER
 from tests.support import grid, strategies
+from tests.support.drawn_once import folder_in_memory, for_each
 from tests.support.slow_index import SlowIndex, encoded, rows_by_event, scores_by_event
 
 SCHEMA = grid.schema()
@@ -68,14 +68,16 @@ def grown(name, columns):
 def opened(name, columns):
     """Saved and opened again."""
     kind = index_class(name)
-    with TemporaryDirectory() as folder:
+    with folder_in_memory() as folder:
         structure_of(kind).build(columns).save(Path(folder, "index"))
         return kind.open(Path(folder, "index"), columns)
 
 
 #: A packed index without its small sizes: everything is in homes at once, or merged all the time.
 SMALL = ["packed pending=0", "packed pending=2 foreground=8"]
-pytestmark = pytest.mark.parametrize("name", [*names(), *SMALL])
+NAMES = [*names(), *SMALL]
+every_index = pytest.mark.parametrize("name", NAMES)
+on_every_index = for_each("name", NAMES)
 
 
 def each(name, subscriptions, *, changing=False):
@@ -103,12 +105,14 @@ def agree(index, slow, some):
 
 
 @given(subscriptions=some_subscriptions, some=arrivals())
+@on_every_index
 def test_matches_are_those_of_evaluate(name, subscriptions, some):
     for index, slow in each(name, subscriptions):
         agree(index, slow, some)
 
 
 @given(subscriptions=some_subscriptions, size=sizes, some=arrivals(), data=st.data())
+@on_every_index
 def test_many_rows_are_matched_like_few(name, subscriptions, size, some, data):
     if not subscriptions:
         size = 0
@@ -131,6 +135,7 @@ def test_many_rows_are_matched_like_few(name, subscriptions, size, some, data):
 
 
 @given(subscriptions=some_subscriptions, some=arrivals(), k=st.integers(1, 7))
+@on_every_index
 def test_top_gives_the_k_best_and_all_that_tie_with_the_last(name, subscriptions, some, k):
     twice = [*subscriptions, *subscriptions]
     index, slow = built(name, columns_of(twice)), SlowIndex(twice)
@@ -140,6 +145,7 @@ def test_top_gives_the_k_best_and_all_that_tie_with_the_last(name, subscriptions
 
 
 @given(subscriptions=some_subscriptions, later=some_subscriptions, some=arrivals(), data=st.data())
+@on_every_index
 def test_rows_come_and_go(name, subscriptions, later, some, data):
     count = len(subscriptions) + len(later)
     gone = some_of(range(count), data)
@@ -154,6 +160,7 @@ def test_rows_come_and_go(name, subscriptions, later, some, data):
 
 
 @given(subscriptions=some_subscriptions, some=arrivals(), data=st.data())
+@on_every_index
 def test_a_row_holds_for_the_records_of_its_span_only(name, subscriptions, some, data):
     since = [data.draw(st.integers(8, 16)) for _ in subscriptions]
     ending = some_of(range(2 * len(subscriptions)), data)
@@ -168,6 +175,7 @@ def test_a_row_holds_for_the_records_of_its_span_only(name, subscriptions, some,
 
 
 @given(subscriptions=some_subscriptions, some=arrivals(), data=st.data())
+@on_every_index
 def test_a_row_that_moves_keeps_its_number_and_takes_its_circles_along(
     name, subscriptions, some, data
 ):
@@ -185,6 +193,7 @@ def test_a_row_that_moves_keeps_its_number_and_takes_its_circles_along(
 
 
 @given(subscriptions=some_subscriptions, live=arrivals(), more=arrivals(), data=st.data())
+@on_every_index
 def test_live_events_are_matched_backwards(name, subscriptions, live, more, data):
     count = len(live) + len(more)
     gone = some_of(range(count), data)
@@ -202,6 +211,7 @@ def test_live_events_are_matched_backwards(name, subscriptions, live, more, data
 
 
 @given(subscriptions=some_subscriptions, some=arrivals(), data=st.data())
+@on_every_index
 def test_what_stands_can_be_built_anew(name, subscriptions, some, data):
     gone = some_of(range(len(subscriptions)), data)
     kept = [one for row, one in enumerate(subscriptions) if row not in gone]
@@ -214,6 +224,7 @@ def test_what_stands_can_be_built_anew(name, subscriptions, some, data):
         assert [again.position(row) for row in range(len(kept))] == [one.at for one in kept]
 
 
+@every_index
 def test_an_index_of_nothing_answers_with_nothing(name):
     nothing, one = empty(EventColumns), events_of([NO_ATTRIBUTES])
     for index, _ in each(name, []):
@@ -226,12 +237,14 @@ def test_an_index_of_nothing_answers_with_nothing(name):
         assert scores_by_event(index.top(nothing, 3)) == []
 
 
+@every_index
 def test_true_wants_every_event_and_false_none(name):
     everything, nothing = Subscription("a", Truth(True)), Subscription("b", Truth(False))
     for index, _ in each(name, [everything, nothing]):
         assert rows_by_event(index.match(events_of([NO_ATTRIBUTES] * 3))) == [[0]] * 3
 
 
+@every_index
 def test_an_opened_structure_is_read_only_and_says_what_to_do(name):
     index = opened(name, columns_of([Subscription("a", Truth(True))]))
     if not isinstance(index, Structure):
@@ -245,6 +258,7 @@ def test_an_opened_structure_is_read_only_and_says_what_to_do(name):
         index.close(rows_of([0]), np.array([1]))
 
 
+@every_index
 def test_stats_count_what_stands(name):
     index = built(name, columns_of([Subscription(id, Truth(True)) for id in "abc"]))
     index.remove(rows_of([1]))
