@@ -248,7 +248,7 @@ LIVES = [
     ("subsumption", 7),
     ("mics", 12),
     ("mics gap=9", 7),
-    ("mixed", 50),
+    ("mixed", 20),
 ]
 
 
