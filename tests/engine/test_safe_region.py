@@ -227,6 +227,18 @@ def test_regions_of_those_who_went_or_moved_are_left_out():
     assert engine.shrunk_by(jazz("e1", 490), []) == []
 
 
+def test_an_event_is_asked_about_without_being_published():
+    engine = standing()
+    assert engine.shrunk_by(jazz("e1", 490)) == []  # no region was given yet
+    region = engine.safe_region("ana")
+    assert region.impact == math.inf
+    (told,) = engine.shrunk_by(jazz("e1", 900))
+    assert told.distance == pytest.approx(400, abs=1e-3)
+    assert [told] == engine.shrunk_by(jazz("e1", 900), [region])
+    assert engine.safe_region("ana") == region  # nothing has changed
+    assert engine.shrunk_by({"id": "e2", "text": "jazz"}) == []  # it is nowhere
+
+
 def test_a_question_about_regions_teaches_the_schema_nothing():
     engine = standing()
     engine.shrunk_by({"id": "e1", "colour": "red"}, [engine.safe_region("ana")])
@@ -432,7 +444,7 @@ def test_a_batch_says_it_record_by_record_and_regions_survive_a_rebuild():
 
 @given(plane=st.booleans(), data=st.data())
 def test_whoever_an_event_could_matter_to_is_told_and_nobody_else(plane, data):
-    """Kept regions against `shrunk_by` of all of them, which looks at each."""
+    """Kept regions against `shrunk_by` of all of them, which looks at each that is near."""
     schema = Schema.declare(grid.KINDS, plane=plane)
     one_by_one = Engine(clock=None, schema=schema)
     batched = Engine(clock=None, schema=schema)
@@ -455,7 +467,9 @@ def test_whoever_an_event_could_matter_to_is_told_and_nobody_else(plane, data):
             one_by_one.move(mover, at)
             known.pop(mover, None)
         told = one_by_one.shrunk_by(event, known.values())
-        assert one_by_one.publish(event).shrunk == sorted(told, key=lambda region: region.id)
+        by_id = sorted(told, key=lambda region: region.id)
+        assert sorted(one_by_one.shrunk_by(event), key=lambda region: region.id) == by_id
+        assert one_by_one.publish(event).shrunk == by_id
         known |= {region.id: region for region in told}
         expected += [(len(records), region) for region in told]
         records.append(Publish(event))

@@ -541,6 +541,22 @@ def test_names_in_a_manifest_stay_in_its_folder(tmp_path, name):
         read_arrays(folder, kind="test")
 
 
+@pytest.mark.parametrize("among", [7, {"0": 7}, {"x": {}}, {"9" * 5000: {}}, {"1": {"k": "v"}}])
+def test_labels_of_live_events_that_cannot_be_right_are_told_of(tmp_path, among):
+    engine = stentor.Engine(clock=None)
+    engine.publish({"id": "e", "price": 1}, until=100, among={"tenant": "acme"})
+    engine.save(tmp_path / "kept")
+    (path,) = (tmp_path / "kept").rglob("events/manifest.json")
+    said = json.loads(path.read_bytes())
+    assert said["meta"]["among"] == {"0": {"tenant": "acme"}}
+    said["meta"]["among"], said["sum"] = among, ""
+    manifest = msgspec.convert(said, arrays._Manifest)
+    manifest.sum = arrays._sum(msgspec.json.encode(manifest))
+    path.write_bytes(msgspec.json.encode(manifest))
+    with pytest.raises(FolderError, match="for some labels|labels that events are for"):
+        stentor.Engine.open(tmp_path / "kept", clock=None)
+
+
 def test_a_trusted_folder_is_mapped_and_a_small_one_is_built_anew(tmp_path):
     engine = small_engine()
     engine.save(tmp_path / "kept")

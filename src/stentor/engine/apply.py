@@ -38,7 +38,7 @@ from stentor.engine.plan import (
     Version,
     plan_records,
 )
-from stentor.engine.safe_region import SafeRegion, regions_of
+from stentor.engine.safe_region import SafeRegion, remembered_regions
 from stentor.engine.state import EXPIRED_PER_RECORD, State
 from stentor.engine.tags import NO_TAGS, Among, Tags
 from stentor.engine.texts import ShapedTexts
@@ -141,9 +141,7 @@ def apply(
     regions: list[tuple[int, SafeRegion]] = []
     if shrunk is not None:
         records = [plan.published[kept[event]] for event in shrunk.event.tolist()]
-        ids = state.subscribers.ids.of(shrunk.row.tolist())
-        shrunk_regions = regions_of(ids, *shrunk[2:], state.regions.plane)
-        regions = list(zip(records, shrunk_regions, strict=True))
+        regions = list(zip(records, remembered_regions(state, shrunk), strict=True))
     published: Sequence[int] = plan.published
     passages = None
     if any(step.operation in (Operation.UPDATE, Operation.WITHDRAW) for step in arriving.steps):

@@ -115,6 +115,8 @@ def open_subscriptions(
         for names in (ids, texts):
             refuse(inner, names.fault(len(columns.until)))
         refuse(inner, order.fault(len(columns.until)))
+    if trust.builds:
+        order = HashOrder.of(ids)
     inner = inner_folder(folder, INDEX)
     if trust.sums:
         kinds = structure.name, structure.name.split()[0]  # a BE*-Tree does not say its settings
@@ -269,9 +271,21 @@ def _open_events(path: Path, state: State, trust: Trust, schema: Schema) -> None
         refuse(inner, ids.fault(len(columns.until)))
     event_ids = StringStore(ids)
     every: Int64 = np.arange(len(event_ids), dtype=np.int64)
+    among = _read_among(inner, meta, len(event_ids))
     state.hold(read_only_columns(columns), event_ids.take(every).to_pylist())
-    for row, labels in meta.get("among", {}).items():
-        state.among[int(row)] = frozenset(read_labels(labels, "among").items())
+    state.among.update(among)
+
+
+def _read_among(folder: Path, meta: Meta, count: int) -> dict[int, frozenset[tuple[str, str]]]:
+    """Which labels live events are for, by row: what `_among` wrote, of *count* events."""
+    try:
+        said = msgspec.convert(meta.get("among", {}), dict[int, dict[str, str]], strict=False)
+        found = {row: frozenset(read_labels(said[row], "among").items()) for row in said}
+    except ValueError as error:  # msgspec's, and ours
+        refuse(folder, f"the labels that events are for ({error})")
+    if found and not 0 <= min(found) <= max(found) < count:
+        refuse(folder, "the rows of events that are for some labels")
+    return found
 
 
 def _among(state: State, live: Int64) -> dict[str, dict[str, str]]:

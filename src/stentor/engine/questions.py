@@ -22,14 +22,14 @@ from stentor.engine.clock import Clock
 from stentor.engine.explanation import Explanation, explain
 from stentor.engine.ids import NO_ROW
 from stentor.engine.report import html_table
-from stentor.engine.safe_region import SafeRegion, safe_regions, shrunk
+from stentor.engine.safe_region import SafeRegion, remembered_regions, safe_regions, shrunk
 from stentor.engine.state import State
 from stentor.engine.top_k import best_by_id, read_count
 from stentor.engine.why_not import Rejection, RejectionCount, rejection_counts, rejections
 from stentor.errors import RecordError, SettingsError, UnknownIdError
 from stentor.language.limits import ANY_SIZE
 from stentor.language.parser import parse
-from stentor.model import Event, Schema, Scoring, Subscription
+from stentor.model import Event, Point, Schema, Scoring, Subscription
 from stentor.model.values.labels import read_labels, read_owner
 from stentor.model.values.string import read_id
 from stentor.model.values.time import FOR_GOOD, NEVER
@@ -137,21 +137,30 @@ class Questions(ABC):
             return safe_regions(self._state, known, rows, self._time(), self.schema.plane)
 
     def shrunk_by(
-        self, event: Mapping[str, Any] | Event, regions: Iterable[SafeRegion]
+        self, event: Mapping[str, Any] | Event, regions: Iterable[SafeRegion] | None = None
     ) -> list[SafeRegion]:
-        """Those of *regions* that a new live *event* shrinks, as they are then: whom to notify.
+        """The safe regions that a new live *event* would shrink, as they are then: whom to notify.
 
-        Left out are regions of subscribers that have gone or moved since.
+        Of *regions* those of subscribers that have gone or moved since are left out. Where none
+        are given, of those that the engine gave and remembers.
 
-        Cost: O(regions), 2 to 3 µs each; `publish` finds those that the engine keeps much faster.
+        Cost: as `publish` finds them, among those that the engine remembers; O(regions) among
+        those that are given, 0.3 µs for each, and 2 to 4 µs for each that the event is near to.
         """
-        arrival = TimedEvent(self._reader.question(event))
-        known = [*listed(regions, "regions are what `safe_region` gave")]
-        if not all(isinstance(region, SafeRegion) for region in known):
-            raise SettingsError("regions are what `safe_region` gave, in a list")
+        asked = self._reader.question(event)
+        known = None
+        if regions is not None:
+            known = [*listed(regions, "regions are what `safe_region` gave")]
+            if not all(issubclass(kind, SafeRegion) for kind in set(map(type, known))):
+                raise SettingsError("regions are what `safe_region` gave, in a list")
         with self._lock:
-            encoded = encode_events([arrival], self.schema)
-            return shrunk(self._state, encoded, known, self._time())
+            state, now = self._state, self._time()
+            encoded = encode_events([TimedEvent(asked, time=now)], self.schema)
+            if known is None:
+                found = state.regions.shrunk(encoded, state.index.columns_with, {})
+                return remembered_regions(state, found)
+            places = [value for value in asked.attributes.values() if isinstance(value, Point)]
+            return shrunk(state, encoded, places, known, now)
 
     def get(self, id: str) -> dict[str, Any]:
         """The subscription *id* in its JSON form: id, expression, at, until, owner, labels."""

@@ -98,7 +98,7 @@ class Circles:
         start, stop = self._count, self._count + len(keys)
         if stop > len(self._slots.reach):
             self._grow(max(stop, 2 * self._count, _FIRST_CAPACITY))
-        locations, reach = self._on_sphere(centres), self._chords(radii)
+        locations, reach = on_sphere(centres, self.plane), chords(radii, self.plane)
         wants = needed, keyword
         slots = np.arange(start, stop)
         _fill(self._slots, slots, locations, reach, wants, keys)
@@ -125,7 +125,7 @@ class Circles:
         """Shrink the circles of *keys* to *radii*; of a key that comes twice the last counts."""
         slots = self._slot_of.view[keys]
         self._changed += int(np.count_nonzero(np.isinf(self._slots.reach[slots])))
-        self._slots.reach[slots] = self._chords(radii)
+        self._slots.reach[slots] = chords(radii, self.plane)
 
     def around(self, events: EventColumns, is_wanted: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
         """Pairs of an event and a key whose circle contains it, by event; some come twice.
@@ -137,7 +137,7 @@ class Circles:
         capacity, found = 0, _FIRST_CAPACITY
         while found > capacity:
             capacity = found
-            found_event, keys = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+            found_event, keys = np.empty((2, capacity), np.int64)
             found = find_circles(
                 self._sealed,
                 self._sorted,
@@ -149,25 +149,6 @@ class Circles:
                 keys,
             )
         return found_event[:found], keys[:found]
-
-    def _on_sphere(self, locations: Float64) -> Float64:
-        """*locations* (n × 2) in space (n × 3)."""
-        if self.plane:
-            return np.column_stack([locations, np.zeros(len(locations))])
-        longitude, latitude = np.radians(locations).T
-        flat = np.cos(latitude)
-        return np.column_stack(
-            [flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)]
-        )
-
-    def _chords(self, radii: Float64) -> Float64:
-        """How far a location in a circle can be from its centre, in space: squared, rounded up."""
-        reach = radii
-        if not self.plane:
-            arc = radii / EARTH_RADIUS
-            reach = np.where(arc < np.pi, 2.0 * np.sin(np.minimum(arc, np.pi) / 2.0), np.inf)
-        with np.errstate(over="ignore"):
-            return np.square(reach * (1.0 + _ROUNDING))
 
     def _grow(self, slots: int) -> None:
         grown = no_slots(-(-slots // BLOCK) * BLOCK)
@@ -193,6 +174,25 @@ class Circles:
         sealed = all_read_only(fresh)
         self._slots, self._sealed, self._slot_of = fresh, sealed, slot_of
         self._count, self._sorted, self._changed = count, count, 0
+
+
+def on_sphere(locations: Float64, plane: bool) -> Float64:
+    """*locations* (n × 2) in space (n × 3)."""
+    if plane:
+        return np.column_stack([locations, np.zeros(len(locations))])
+    longitude, latitude = np.radians(locations).T
+    flat = np.cos(latitude)
+    return np.column_stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)])
+
+
+def chords(radii: Float64, plane: bool) -> Float64:
+    """How far a location in a circle can be from its centre, in space: squared, rounded up."""
+    reach = radii
+    if not plane:
+        arc = radii / EARTH_RADIUS
+        reach = np.where(arc < np.pi, 2.0 * np.sin(np.minimum(arc, np.pi) / 2.0), np.inf)
+    with np.errstate(over="ignore"):
+        return np.square(reach * (1.0 + _ROUNDING))
 
 
 def _fill(
