@@ -553,7 +553,7 @@ def test_labels_of_live_events_that_cannot_be_right_are_told_of(tmp_path, among)
     manifest = msgspec.convert(said, arrays._Manifest)
     manifest.sum = arrays._sum(msgspec.json.encode(manifest))
     path.write_bytes(msgspec.json.encode(manifest))
-    with pytest.raises(FolderError, match="for some labels|labels that events are for"):
+    with pytest.raises(FolderError, match=r"for some labels|labels that events are for"):
         stentor.Engine.open(tmp_path / "kept", clock=None)
 
 

@@ -159,8 +159,8 @@ class Questions(ABC):
             if known is None:
                 found = state.regions.shrunk(encoded, state.index.columns_with, {})
                 return remembered_regions(state, found)
-            places = [value for value in asked.attributes.values() if isinstance(value, Point)]
-            return shrunk(state, encoded, places, known, now)
+            points = [value for value in asked.attributes.values() if isinstance(value, Point)]
+            return shrunk(state, encoded, points, known, now)
 
     def get(self, id: str) -> dict[str, Any]:
         """The subscription *id* in its JSON form: id, expression, at, until, owner, labels."""

@@ -101,15 +101,15 @@ def regions_of(
 
 
 def shrunk(
-    state: State, event: EventColumns, places: Sequence[Point], regions: list[SafeRegion], now: int
+    state: State, event: EventColumns, points: Sequence[Point], regions: list[SafeRegion], now: int
 ) -> list[SafeRegion]:
-    """Those of *regions* that *event* at *places* shrinks, as they are then.
+    """Those of *regions* that *event* at *points* shrinks, as they are then.
 
     Regions of subscribers that are gone or elsewhere by now are left out: they mean nothing.
 
     Cost: O(regions), 0.3 µs each; 2 to 4 µs for those whose impact the event is in.
     """
-    known = [(region, state.subscribers.row(region.id)) for region in _near(regions, places)]
+    known = [(region, state.subscribers.row(region.id)) for region in _near(regions, points)]
     known = [(region, row) for region, row in known if row != NO_ROW]
     if not known:
         return []
@@ -128,9 +128,9 @@ def shrunk(
     return found
 
 
-def _near(regions: list[SafeRegion], places: Sequence[Point]) -> Iterable[SafeRegion]:
-    """Those of *regions* whose impact one of *places* is in."""
-    if not regions or not places:
+def _near(regions: list[SafeRegion], points: Sequence[Point]) -> Iterable[SafeRegion]:
+    """Those of *regions* whose impact one of *points* is in."""
+    if not regions or not points:
         return ()
     count, plane = len(regions), regions[0].plane
     impact = np.fromiter(map(attrgetter("impact"), regions), np.float64, count)
@@ -138,7 +138,7 @@ def _near(regions: list[SafeRegion], places: Sequence[Point]) -> Iterable[SafeRe
     centre = on_sphere(np.fromiter(centres, np.float64, 2 * count).reshape(-1, 2), plane)
     reach = chords(np.maximum(impact, 0.0), plane)
     is_near = np.zeros(count, np.bool_)
-    for there in on_sphere(np.array(places), plane):
+    for there in on_sphere(np.array(points), plane):
         is_near |= np.square(centre - there).sum(axis=1) <= reach
     return compress(regions, (is_near & (impact >= 0.0)).tolist())
 
