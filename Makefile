@@ -74,9 +74,9 @@ format: $(INSTALLED) ## Format the code and fix what can be fixed
 requirements: ## Pin the newest versions again (needs uv)
 	@uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate \
-		pyproject.toml --extra cli --extra pandas --extra pictures --extra service --extra spark requirements/dev.in \
+		pyproject.toml --extra cli --extra hdfs --extra kafka --extra nats --extra pandas --extra pictures --extra service --extra spark requirements/dev.in \
 		--output-file requirements/dev.txt
-	@for part in build java docs; do \
+	@for part in build java docs release; do \
 		uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-header --no-annotate \
 			requirements/$$part.in --output-file requirements/$$part.txt || exit 1; \
