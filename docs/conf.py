@@ -1,14 +1,24 @@
 """How Sphinx builds the site: `make docs`. Nothing of it asks for anything from outside."""
 
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent / "_extensions"))
 
 project = "Stentor"
 copyright = "the Stentor developers"
 version = release = version_of("stentor")
 language = "en"
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "conf.py"]
+extensions = [
+    "commands",
+    "settings",
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+]
+exclude_patterns = ["_build", "_extensions", "conf.py"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"

@@ -11,7 +11,8 @@ Kinds of blocks, and what is done with them:
     error        expression, or record as JSON | a piece of the message
     toml         what `stentor stream` runs: it loads; with a name, a file for the examples
     json, jsonl  records that are all read; with a name, a file that examples of every page find
-    {toctree}, {include}, {eval-rst}  what Sphinx does for the site (tests/docs/test_pages.py)
+    {toctree}, {include}, {eval-rst}, {literalinclude}, {commands}, {settings}
+                 what Sphinx does for the site (tests/docs/test_pages.py)
     (no kind)    a drawing
 """
 
@@ -26,7 +27,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 KINDS = {"python", "py", "sh", "match", "error", "toml", "json", "jsonl", ""}
-KINDS |= {"{toctree}", "{include}", "{eval-rst}"}
+KINDS |= {"{toctree}", "{include}", "{eval-rst}", "{literalinclude}", "{commands}", "{settings}"}
 
 _FENCE = re.compile(r"```(\S*) *(.*)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

@@ -1,0 +1,74 @@
+"""`{commands}` lists every command with its options, from the program itself."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.nodes import nested_parse_with_titles
+from typer.main import get_command
+
+from stentor.cli.app import app
+
+
+class Commands(Directive):
+    """The commands in the order of `stentor --help`, each with its help and a table of options."""
+
+    def run(self) -> list[nodes.Node]:
+        """Sections, one for each command."""
+        lines: list[str] = []
+        for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+            lines += [f"stentor {name}", "-" * (8 + len(name)), ""]
+            lines += [_plain(command.help or ""), ""]
+            lines += ["::", "", f"   {_usage(name, command)}", ""]
+            rows = [_row(one) for one in command.params]
+            if rows:
+                lines += [".. list-table::", "   :widths: 30 70", ""]
+                for shown, text in rows:
+                    lines += [f"   * - {shown}", f"     - {text}"]
+                lines += [""]
+        section = nodes.section()
+        section.document = self.state.document
+        nested_parse_with_titles(self.state, StringList(lines, "commands"), section)
+        return section.children
+
+
+def _usage(name: str, command: Any) -> str:
+    arguments = [_argument(one) for one in command.params if _is_argument(one)]
+    return " ".join(["stentor", name, "[OPTIONS]", *arguments])
+
+
+def _is_argument(parameter: Any) -> bool:
+    return parameter.param_type_name == "argument"
+
+
+def _argument(parameter: Any) -> str:
+    return str(parameter.metavar or parameter.name.upper())
+
+
+def _row(parameter: Any) -> tuple[str, str]:
+    if _is_argument(parameter):
+        return f"``{_argument(parameter)}``", _plain(parameter.help or "")
+    shown = ", ".join(f"``{one}``" for one in [*parameter.opts, *parameter.secondary_opts])
+    text = _plain(parameter.help or "")
+    default = parameter.default
+    if default not in (None, False, True, (), []) and not callable(default):
+        text += f" Default: ``{default}``."
+    return shown, text
+
+
+def _plain(text: str) -> str:
+    """Help as one line of reStructuredText: Markdown's code marks are doubled."""
+    one_line = " ".join(text.replace("\b", "").split())
+    doubled = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", one_line)
+    return doubled.replace("*", r"\*").replace("|", r"\|")
+
+
+def setup(sphinx: Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    sphinx.add_directive("commands", Commands)
+    return {"parallel_read_safe": True}

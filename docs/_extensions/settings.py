@@ -1,0 +1,82 @@
+"""`{settings}` lists the keys of a settings struct: what each may be, and what it is by default."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from importlib import import_module
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.nodes import nested_parse_with_titles
+
+
+class Settings(Directive):
+    """The struct `module.Class`: its own keys first, then a table for each struct in it."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """A table of keys, and one for each section of the file."""
+        module, _, name = self.arguments[0].rpartition(".")
+        struct = getattr(import_module(module), name)
+        plain = [one for one in msgspec.structs.fields(struct) if not _is_struct(one.type)]
+        lines = _table(plain)
+        for section in msgspec.structs.fields(struct):
+            if _is_struct(section.type):
+                lines += ["", _code_marks(section.type.__doc__.splitlines()[0]), ""]
+                lines += _table(msgspec.structs.fields(section.type))
+        section = nodes.section()
+        section.document = self.state.document
+        nested_parse_with_titles(self.state, StringList(lines, "settings"), section)
+        return section.children
+
+
+def _table(fields: Any) -> list[str]:
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 28 44 28", ""]
+    lines += ["   * - key", "     - may be", "     - by default"]
+    for one in fields:
+        lines += [f"   * - ``{one.encode_name}``", f"     - {_expected(one.type)}"]
+        lines += [f"     - {_default(one)}"]
+    return lines
+
+
+def _expected(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        extra = next((one.extra for one in get_args(kind)[1:] if getattr(one, "extra", None)), {})
+        return str((extra or {}).get("expected", "a value"))
+    if get_origin(kind) is Literal:
+        return ", ".join(f"``{one}``" for one in get_args(kind))
+    known = [_expected(one) for one in get_args(kind) if one is not type(None)]
+    return " or ".join(known) or {"Path": "a path"}.get(getattr(kind, "__name__", ""), "a value")
+
+
+def _default(field: Any) -> str:
+    value = field.default
+    if value in (None, (), msgspec.NODEFAULT):
+        return "nothing"
+    if isinstance(value, bool):
+        return f"``{str(value).lower()}``"
+    if isinstance(value, timedelta):
+        days = value.days
+        return f"{days} days" if days else f"{value.total_seconds():g} seconds"
+    if isinstance(value, tuple):
+        return ", ".join(f"``{one}``" for one in value)
+    return f"{value:,}" if isinstance(value, int) else f"``{value}``"
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _code_marks(text: str) -> str:
+    return text.replace("`", "``")
+
+
+def setup(sphinx: Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    sphinx.add_directive("settings", Settings)
+    return {"parallel_read_safe": True}
