@@ -135,8 +135,8 @@ class Socket:
                 seen, watcher.events = watcher.events, []
                 skipped, watcher.skipped = watcher.skipped, 0
                 withdrawn, watcher.withdrawn = watcher.withdrawn, []
-                told = {"events": [one.to_dict(owner) for one in seen], "withdrawn": withdrawn}
-                await self._send({"type": "events", **told, "skipped": skipped})
+                news = {"events": [one.to_dict(owner) for one in seen], "withdrawn": withdrawn}
+                await self._send({"type": "events", **news, "skipped": skipped})
             if watcher.changed:
                 changed, watcher.changed = watcher.changed, {}
                 await self._send(await self._changes(owner, changed))
