@@ -48,9 +48,12 @@ def test_a_service_gives_what_one_engine_gives(tmp_path: Path, seed: int) -> Non
             for _ in range(seeded.randint(1, 5)):
                 number += 1
                 id = f"s{seeded.randint(0, 3)}"
-                kind = seeded.choice(["publish", "publish", "subscribe", "unsubscribe", "move"])
+                kinds = ["publish", "publish", "update", "withdraw", "subscribe", "move"]
+                kind = seeded.choice([*kinds, "unsubscribe"])
                 record: dict[str, Any] = {"op": kind, "id": id}
-                if kind == "publish":
+                if kind == "withdraw":
+                    record["id"] = f"e{seeded.randint(0, 5)}"
+                elif kind in ("publish", "update"):
                     until = clock.seconds + seeded.randint(1, 9)
                     record |= {"id": f"e{seeded.randint(0, 5)}", "x": seeded.randint(0, 4)}
                     record |= {"loc": [seeded.randint(0, 2), 0]}
@@ -68,6 +71,10 @@ def test_a_service_gives_what_one_engine_gives(tmp_path: Path, seed: int) -> Non
                     continue
                 if record["op"] == "publish":
                     wanted[owner] += [(id, record["id"], "added") for id in answer]
+                elif record["op"] in ("update", "withdraw"):
+                    for change in ("entered", "left", "stayed"):
+                        ids = getattr(answer, change)
+                        wanted[owner] += [(id, record["id"], change) for id in ids]
                 else:
                     for change in ("added", "removed"):
                         events = getattr(answer, change)
@@ -99,18 +106,30 @@ def test_a_delivery_goes_to_the_client_that_a_subscription_had(tmp_path: Path) -
     core.close()
 
 
-@pytest.mark.parametrize("op", ["update", "withdraw"])
-def test_what_the_service_does_not_take_yet_is_refused_and_ends_nothing(
-    tmp_path: Path, op: str
-) -> None:
+def test_an_event_that_is_updated_and_withdrawn_enters_stays_and_leaves(tmp_path: Path) -> None:
     core = core_of(tmp_path, Clock())
-    subscription = {"op": "subscribe", "id": "s", "expression": "x > 0"}
-    records = [subscription, {"op": op, "id": "s", "x": 1}, {"op": "publish", "id": "e", "x": 1}]
-    answer = core.run([Records("a", "c", records)], {}).answers[0]
-    assert [str(error) for _, error in answer.errors] == [
-        f"op: the service does not take '{op}' yet; publish the event under another id"
+    low = {"op": "subscribe", "id": "low", "expression": "x < 5"}
+    high = {"op": "subscribe", "id": "high", "expression": "x > 2"}
+    records = [low, high, {"op": "publish", "id": "e", "x": 1, "until": 2_000_000}]
+    records += [{"op": "update", "id": "e", "x": x} for x in (3, 7)]
+    records += [{"op": "withdraw", "id": "e"}, {"op": "withdraw", "id": "e"}]
+    answer = core.run([Records("a", "c", records), Records("b", "c", [records[-1]])], {}).answers[0]
+    assert [str(error) for _, error in answer.errors] == ["no live event has the id 'e'"]
+    assert answer.results[3:] == [
+        {"id": "e", "entered": ["high"], "left": [], "stayed": ["low"]},
+        {"id": "e", "entered": [], "left": ["low"], "stayed": ["high"]},
+        {"id": "e", "entered": [], "left": ["high"], "stayed": []},
     ]
-    assert len(queued(core, "a", "c")) == 1
+    found = queued(core, "a", "c")
+    assert [(one["subscription"], one["change"], one["event"]["x"]) for one in found] == [
+        ("low", "added", 1),
+        ("high", "entered", 3),
+        ("low", "stayed", 3),
+        ("low", "left", 7),
+        ("high", "stayed", 7),
+        ("high", "left", 7),
+    ]
+    assert "until" not in found[-1]["event"], "it had no end"
     core.close()
 
 

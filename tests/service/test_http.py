@@ -1,6 +1,7 @@
 """The HTTP calls of a real server on the loopback."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -298,3 +299,25 @@ def test_a_backup_is_a_store(http: httpx.Client, tmp_path: Any) -> None:
     (tmp_path / "service.db").write_bytes(Path(file).read_bytes())
     with Server(tmp_path, index="scan") as again, again.http() as other:
         assert [one["event"]["id"] for one in deliveries(other, "backup")] == ["backup"]
+
+
+def test_an_event_is_updated_and_withdrawn_over_http(http: httpx.Client) -> None:
+    put(http, "low", "up_x < 5", client="up")
+    event = {"id": "up-1", "up_x": 9, "until": time.time() + 900}
+    assert http.post("/v1/events", json=event).json()["results"][0]["matched"] == 0
+    entered = http.put("/v1/events/up-1", json={"up_x": 3})
+    assert entered.json() == {"id": "up-1", "entered": ["low"], "left": [], "stayed": []}
+    feature = {"type": "Feature", "id": "up-1", "geometry": None, "properties": {"up_x": 4}}
+    geojson = {"Content-Type": "application/geo+json"}
+    stayed = http.put("/v1/events/up-1", content=json.dumps(feature), headers=geojson)
+    assert stayed.json()["stayed"] == ["low"]
+    assert http.put("/v1/events/up-1", json={"id": "other", "up_x": 3}).status_code == 400
+    assert http.get("/v1/events/up-1").json()["live"] is True
+    assert http.delete("/v1/events/up-1").json()["left"] == ["low"]
+    assert http.delete("/v1/events/up-1").status_code == 404
+    found = deliveries(http, "up")
+    assert [(one["change"], one["event"]["up_x"]) for one in found] == [
+        ("entered", 3),
+        ("stayed", 4),
+        ("left", 4),
+    ]

@@ -171,7 +171,7 @@ class BrokerOutput:
     deliveries: list[Delivery] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)  # of the deliveries, to acknowledge them by
     unwanted: int = 0  # events from neighbours that nobody here or beyond wanted
-    stayed: list[str] = field(default_factory=list)  # clients who want an updated event as before
+    stayed: list[Delivery] = field(default_factory=list)  # who want an updated event as before
 
 
 # JSON. Its words are in stores of earlier versions: they stay.

@@ -262,7 +262,7 @@ class Overlay:
     def _take(self, name: str, output: BrokerOutput) -> None:
         numbered = zip(output.numbers, output.deliveries, strict=True)
         self._deliveries += [OwedDelivery(name, *one) for one in numbered]
-        self._stayed += output.stayed
+        self._stayed += [one.subscription for one in output.stayed]
         self._dispatch(name, output.sent)
 
     def deliveries(self) -> list[Delivery]:

@@ -315,7 +315,7 @@ class Tables:
                 output.sent.append(Outgoing(neighbour, Withdraw(id, time, gone)))
         for clients, added in ((entered[0], True), (left[0], False)):
             output.deliveries += [Delivery(name, id, added) for name in clients]
-        output.stayed += stayed[0]
+        output.stayed += [Delivery(name, id) for name in stayed[0]]
         return EventChanges(entered[0], left[0], stayed[0])
 
     def _withdraw_event(self, id: str, version: int) -> None:

@@ -33,6 +33,7 @@ from stentor.encoding.event import EventBuffer
 from stentor.encoding.ragged import concatenate, take
 from stentor.index.arena import GrowingArray
 from stentor.index.contract import NOTHING_LEARNED, Index, Learned
+from stentor.index.sort import distinct
 from stentor.index.structure import Structure
 from stentor.index.table import FROM_THE_START
 from stentor.index.verify import best_of
@@ -331,7 +332,7 @@ class Layered(Index):
     def _copy_to_delta(self, rows: Int64) -> Int64:
         """The delta rows of *rows*, copied there if need be; NOT_IN_DELTA for removed ones."""
         base = self._base.subscriptions
-        old = np.unique(rows[self._delta_rows(rows) == NOT_IN_DELTA])
+        old = distinct(rows[self._delta_rows(rows) == NOT_IN_DELTA])
         old = old[base.validity.hidden[old] == 0]
         if len(old):
             self._replaced_by[old] = (

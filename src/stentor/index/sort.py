@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from stentor._jit import inner_kernel, kernel_inline
@@ -12,6 +13,20 @@ from stentor.encoding.columns import EventColumns, Int32, Int64
 _FEW = 256
 _BITS = 8
 DIGITS = 1 << _BITS
+Array = TypeVar("Array", bound=npt.NDArray[Any])
+
+
+def distinct(values: Array) -> Array:
+    """*values* in ascending order, each once; none of them is NaN.
+
+    `np.unique` says the same by a table of hashes, which takes twenty times as long for a million.
+    """
+    if (values[1:] > values[:-1]).all():
+        return values
+    ordered: Any = np.sort(values)
+    is_first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]  # type: ignore[no-any-return]
 
 
 @kernel_inline

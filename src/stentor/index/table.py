@@ -28,6 +28,7 @@ from stentor.encoding.predicates.circle import write_circle
 from stentor.encoding.ragged import take
 from stentor.errors import ReadOnlyError
 from stentor.index.arena import GrowingArray, GrowingColumns
+from stentor.index.sort import distinct
 from stentor.model.values.time import NEVER
 
 #: How many rows ahead memory is prefetched, at each step from rows to predicates.
@@ -261,7 +262,7 @@ def _mark(hidden: UInt8, rows: Int64) -> int:
     """Set *hidden* at *rows*; how many were not set before."""
     fresh = rows[hidden[rows] == 0]
     hidden[fresh] = 1
-    return len(fresh) if len(fresh) < 2 else len(np.unique(fresh))
+    return len(fresh) if len(fresh) < 2 else len(distinct(fresh))
 
 
 class Movable(NamedTuple):

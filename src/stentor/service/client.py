@@ -30,7 +30,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from stentor.errors import ServiceError, SettingsError
-from stentor.model import Changes
+from stentor.model import Changes, EventChanges
 
 #: Records of one frame, seconds between two tries, and deliveries between two acknowledgements.
 FRAME: Final = 500
@@ -44,7 +44,11 @@ Given = TypeVar("Given")
 
 
 class ReceivedDelivery(NamedTuple):
-    """An event that a subscription matches now (*change* `added`), or no longer (`removed`)."""
+    """An event that a subscription matches now, or no longer.
+
+    *change* is `added` or `removed` where the subscription came or changed, `entered`, `left` or
+    `stayed` where the event was updated or withdrawn.
+    """
 
     seq: int
     subscription: str
@@ -158,6 +162,14 @@ class AsyncClient:
             for number, answer in enumerate(answers)
             for one in answer["rejected"]
         ]
+
+    async def update(self, event: Mapping[str, Any]) -> EventChanges:
+        """Let *event* be instead of the live one of its id; whom it entered, left, stayed with."""
+        return _event_changes(await self._one({**event, "op": "update"}))
+
+    async def withdraw(self, id: str) -> list[str]:
+        """Let the live event *id* be over; those who had it."""
+        return _event_changes(await self._one({"op": "withdraw", "id": id})).left
 
     async def _one(self, record: dict[str, Any]) -> dict[str, Any]:
         answer = await self._ask({"op": "records", "records": [record], "results": True})
@@ -377,6 +389,14 @@ class Client:
         """Publish *events*, in frames; those that were refused. All others are kept."""
         return self._done(self._client.publish(events))
 
+    def update(self, event: Mapping[str, Any]) -> EventChanges:
+        """Let *event* be instead of the live one of its id; whom it entered, left, stayed with."""
+        return self._done(self._client.update(event))
+
+    def withdraw(self, id: str) -> list[str]:
+        """Let the live event *id* be over; those who had it."""
+        return self._done(self._client.withdraw(id))
+
     def deliveries(self, timeout: float | None = None) -> Iterator[ReceivedDelivery | ReceivedGap]:
         """What comes, in order, each once; it ends where nothing comes for *timeout* seconds."""
         while True:
@@ -401,6 +421,10 @@ def _named(event: Mapping[str, Any]) -> dict[str, Any]:
     if event.get("type") in ("Feature", "FeatureCollection"):
         return dict(event)
     return {**event, "id": uuid.uuid4().hex}
+
+
+def _event_changes(result: dict[str, Any]) -> EventChanges:
+    return EventChanges(result["entered"], result["left"], result["stayed"])
 
 
 def _changes(result: dict[str, Any]) -> Changes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,19 +19,28 @@ from stentor.broker import Broker
 from stentor.broker.interest import CLIENT
 from stentor.engine.report import Answer
 from stentor.errors import RecordError, SettingsError, StentorError, UnknownIdError
-from stentor.model import Changes, Event, Subscription
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe
+from stentor.model import Changes, Event, EventChanges, Subscription
+from stentor.model.record import (
+    Move,
+    Publish,
+    Record,
+    Subscribe,
+    Unsubscribe,
+    Update,
+    Withdraw,
+    lasting,
+)
 from stentor.model.values import read_location
 from stentor.model.values.object import check_object
 from stentor.model.values.string import describe, read_id
-from stentor.model.values.time import time_text
+from stentor.model.values.time import FOR_GOOD, time_text
 from stentor.service.outbox import Key, OutboxRow, ServiceStore
 from stentor.service.recent import Recent, Seen
 from stentor.service.refusals import RefusedError, error_answer
 from stentor.service.settings import DEFAULT_CLIENT, NAME, ServeSettings
 from stentor.wire.events import event_from_dict, event_to_dict
 from stentor.wire.formats import ReadSettings, plain_object
-from stentor.wire.records import Op, op_of, subscription_from_dict
+from stentor.wire.records import EVENT_OPS, Op, change_from_dict, op_of, subscription_from_dict
 
 #: Of an id, so that it fits behind its owner's name.
 MOST_ID_BYTES: Final = 400
@@ -85,6 +94,7 @@ class CoreOutput:
     rows: dict[Key, list[OutboxRow]] = field(default_factory=dict)
     overfull: set[Key] = field(default_factory=set)
     seen: list[Seen] = field(default_factory=list)
+    withdrawn: list[tuple[str, str]] = field(default_factory=list)  # owners and ids of events
     changed: dict[str, dict[str, bool]] = field(default_factory=dict)  # owner → id → still there
     is_reopened: bool = False  # the store had failed: queues may hold more than was said
 
@@ -107,6 +117,16 @@ class _Waiting:
     def name(self) -> str:
         """What the broker calls it."""
         return f"{self.owner}/{self.id}"
+
+    @property
+    def is_about_event(self) -> bool:
+        """Whether it is no change of a subscription."""
+        return isinstance(self.record, Publish | Update | Withdraw)
+
+    @property
+    def changes_event(self) -> bool:
+        """Whether it says something of an event that is there."""
+        return isinstance(self.record, Update | Withdraw)
 
 
 class Core:
@@ -151,20 +171,20 @@ class Core:
     def run(self, commands: Sequence[Records], acknowledged: dict[Key, int]) -> CoreOutput:
         """Let *commands* happen in order, and clients have what they *acknowledged*: one commit."""
         store, output, now = self.store, CoreOutput(), self.now()
-        if self.broker.tables.has_ended(now):
-            self.broker.pass_time(now)
         store.fresh, store.overfull, store.now = {}, set(), now
-        waiting: list[_Waiting] = []
-        for command in commands:
-            answer = RecordsAnswer()
-            output.answers.append(answer)
-            waiting += self._read_all(command, answer, now)
-        if acknowledged:
-            with store.transaction(synced=False):
-                for key, seq in acknowledged.items():
-                    store.acknowledge_up_to(key, seq)
-        for segment in self._segments(waiting):
-            self._run_segment(segment, output)
+        with store.transaction(synced=bool(commands)):
+            if self.broker.tables.has_ended(now):
+                self.broker.pass_time(now)
+            waiting: list[_Waiting] = []
+            for command in commands:
+                answer = RecordsAnswer()
+                output.answers.append(answer)
+                waiting += self._read_all(command, answer, now)
+            for key, seq in acknowledged.items():
+                store.acknowledge_up_to(key, seq)
+            for segment in self._segments(waiting):
+                self._run_segment(segment, output)
+        self.counts["commits"] += 1
         output.rows, output.overfull = store.fresh, store.overfull
         self.counts["rejected"] += sum(len(answer.errors) for answer in output.answers)
         self.counts["deliveries"] += sum(
@@ -175,13 +195,15 @@ class Core:
     def _segments(self, waiting: list[_Waiting]) -> Iterator[list[_Waiting]]:
         """*waiting* in runs within which a name has one event, one subscription, one client.
 
-        A delivery of the broker names its event and subscription, and no more.
+        A delivery of the broker names its event and subscription, and no more. What changes events
+        comes by itself: whoever is given something then is given it for that reason.
         """
         segment: list[_Waiting] = []
         names: set[tuple[bool, str]] = set()
         for one in waiting:
-            name = (isinstance(one.record, Publish), one.name)
-            if name in names or (one.client and self._changes_client(one)):
+            name = (one.is_about_event, one.name)
+            is_other = bool(segment) and segment[-1].changes_event != one.changes_event
+            if name in names or is_other or (one.client and self._changes_client(one)):
                 yield segment
                 segment, names = [], set()
             segment.append(one)
@@ -198,13 +220,17 @@ class Core:
             return
         live = self.broker.tables.events
         # One that is live is refused: those who come in this segment get the older one.
-        self._bodies = {one.name: one.body for one in segment if one.body and one.name not in live}
+        self._bodies = {
+            one.name: one.body
+            for one in segment
+            if one.body and (one.changes_event or one.name not in live)
+        }
         self.store.assigned = {one.name: one.client for one in segment if one.client}
-        records = [one.record for one in segment]
-        answers = self.broker.receive(CLIENT, records, is_checked=True).answers
+        self.store.changed_events = {one.name for one in segment if one.changes_event}
+        found = self.broker.receive(CLIENT, [one.record for one in segment], is_checked=True)
+        self.store.keep_deliveries(found.stayed, stayed=True)
         self.store.forget_receivers()
-        self.counts["commits"] += 1
-        for one, said in zip(segment, answers, strict=True):
+        for one, said in zip(segment, found.answers, strict=True):
             self._answer(one, said, output)
 
     def _read_all(self, command: Records, answer: RecordsAnswer, now: int) -> list[_Waiting]:
@@ -231,7 +257,7 @@ class Core:
         """The record that *raw* describes, at the server's time, under its owner's name."""
         plain, default_op = plain_object(raw, _READ.get(command.default_op, _READ[None]))
         op = op_of(plain.get("op"), default_op)
-        needed = "publish" if op == "publish" else "subscribe"
+        needed = "publish" if op in EVENT_OPS else "subscribe"
         if needed not in command.may:
             raise RefusedError(403, "forbidden", f"the key lacks the scope {needed!r}")
         owner, body, client = command.owner, b"", ""
@@ -241,15 +267,20 @@ class Core:
         id = _own_id(fields.get("id"))
         name = f"{owner}/{id}"
         record: Record
-        if op == "publish":
-            if is_full:
-                raise RefusedError(503, "full", "a client's queue is full, and senders are held")
+        if op in EVENT_OPS and is_full:
+            raise RefusedError(503, "full", "a client's queue is full, and senders are held")
+        if op in ("publish", "update"):
             fields["id"] = name
             event = event_from_dict(fields, self.broker.schema)
             fields["id"] = id
             if event.until is not None:
                 fields["until"] = time_text(event.until)
-            record, body = Publish(event, now), _body(fields, event)
+            body = _body(fields, event)
+            is_new = op == "publish"
+            record = Publish(event, now) if is_new else Update(lasting(event), now)
+        elif op == "withdraw":
+            change_from_dict({**fields, "id": name}, op, plane=self.broker.schema.plane)
+            record = Withdraw(name, now)
         elif op == "subscribe":
             client = checked_client(fields.pop("client", None) or command.client)
             record = self._read_subscribe(owner, fields, name, id, now)
@@ -258,13 +289,8 @@ class Core:
             if at is None:
                 raise RecordError("a move says where to: [longitude, latitude]", field="at")
             record = Move(name, at, now)
-        elif op == "unsubscribe":
-            record = Unsubscribe(name, now)
         else:
-            raise RecordError(
-                f"the service does not take {op!r} yet; publish the event under another id",
-                field="op",
-            )
+            record = Unsubscribe(name, now)
         wants = command.wants_results
         is_created = bool(client) and id not in self.store.owned.get(owner, ())
         return _Waiting(record, owner, id, answer, position, wants, body, client, is_created)
@@ -281,7 +307,8 @@ class Core:
 
     def _answer(self, one: _Waiting, said: Answer, output: CoreOutput) -> None:
         if isinstance(said, UnknownIdError):
-            said = UnknownIdError(f"no subscription has the id {one.id!r}", id=one.id)
+            what = "live event" if one.is_about_event else "subscription"
+            said = UnknownIdError(f"no {what} has the id {one.id!r}", id=one.id)
         if isinstance(said, StentorError):
             one.answer.errors.append((one.position, said))
             return
@@ -290,13 +317,18 @@ class Core:
         if isinstance(one.record, Publish):
             matched = self._visible(one.owner, said)
             result["matched"] = len(matched)
-            self.counts["events"] += 1
-            number = self.counts["events"]
-            shown = tuple(matched[:MOST_MATCHED])
-            time = one.record.time or 0
-            seen = Seen(number, time, one.owner, one.id, one.body, shown, len(matched))
-            output.seen.append(seen)
-            self.recent.add(seen)
+            self._see(one, matched, output)
+        elif isinstance(said, EventChanges):
+            changes = {
+                word: self._visible(one.owner, getattr(said, word))
+                for word in ("entered", "left", "stayed")
+            }
+            for word, names in changes.items():
+                result[word] = _own_ids(one.owner, names)
+            if isinstance(one.record, Update):
+                self._see(one, [*changes["entered"], *changes["stayed"]], output)
+            else:
+                output.withdrawn.append((one.owner, one.id))
         else:
             is_there = not isinstance(one.record, Unsubscribe)
             output.changed.setdefault(one.owner, {})[one.id] = is_there
@@ -307,6 +339,15 @@ class Core:
                 result["created"] = one.is_created
         if one.wants_result:
             one.answer.results.append(result)
+
+    def _see(self, one: _Waiting, matched: list[str], output: CoreOutput) -> None:
+        """Remember the event of *one*, and tell who watches."""
+        self.counts["events"] += 1
+        shown, time = tuple(matched[:MOST_MATCHED]), one.record.time or 0
+        number, total = self.counts["events"], len(matched)
+        seen = Seen(number, time, one.owner, one.id, one.body, shown, total)
+        output.seen.append(seen)
+        self.recent.add(seen)
 
     def _visible(self, owner: str, names: Any) -> list[str]:
         """Those of the subscriptions *names* that an event of *owner* is delivered to."""
@@ -320,10 +361,10 @@ class Core:
         return [name.partition("/")[2] for name in self._visible(owner, names)]
 
     def _event_json(self, name: str) -> bytes:
-        """The event *name* as clients get it: one of this batch, or a live one."""
+        """The event *name* as clients get it: one of this batch, a live one, or one that was."""
         body = self._bodies.get(name)
         if body is None:
-            event = self.event(name)
+            event = self.event(name) or self.store.gone_event(name, self.broker.schema)
             body = b"null" if event is None else self.event_body(event)
             self._bodies[name] = body
         return body
@@ -334,8 +375,9 @@ class Core:
 
     @staticmethod
     def event_body(event: Event) -> bytes:
-        """*event* as its owner knows it."""
-        return _JSON({**event_to_dict(event), "id": event.id.partition("/")[2]})
+        """*event* as its owner knows it; one that lasts until it is withdrawn says no end."""
+        plain = replace(event, until=None) if event.until == FOR_GOOD else event
+        return _JSON({**event_to_dict(plain), "id": event.id.partition("/")[2]})
 
     def subscription(self, name: str) -> Subscription | None:
         """The subscription *name*."""
@@ -352,6 +394,12 @@ class Core:
         if self.store.has_expired(oldest):
             with self.store.transaction():
                 self.store.expire(oldest)
+
+
+def _own_ids(owner: str, names: list[str]) -> list[str]:
+    """Those of the subscriptions *names* that are the *owner*'s, by its own ids."""
+    prefix = owner + "/"
+    return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
 
 
 def _own_id(raw: Any) -> str:

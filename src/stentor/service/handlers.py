@@ -22,6 +22,7 @@ from stentor.service.requests import (
     body_of,
     client_of,
     content_type,
+    event_object,
     events_of,
     lines_of,
     number,
@@ -197,6 +198,22 @@ class Handlers:
         """One event, live or remembered."""
         id = request.path_params["id"]
         return answer(await self.hub.ask(lambda core: questions.event_of(core, who.owner, id)))
+
+    @handles("PUT", "/v1/events/{id:path}", "publish")
+    async def update_event(self, request: Request, who: Principal) -> Response:
+        """Let a live event be another one, or publish it."""
+        raws, id = await events_of(request, self.limits.body), request.path_params["id"]
+        if len(raws) != 1:
+            raise RecordError(f"an update has one event, got {len(raws)}")
+        plain = event_object(raws[0])
+        if plain.get("id") not in (None, id):
+            raise RecordError("the body's id is another one than that of the path", field="id")
+        return answer(await self._one(who, {**plain, "id": id, "op": "update"}))
+
+    @handles("DELETE", "/v1/events/{id:path}", "publish")
+    async def withdraw_event(self, request: Request, who: Principal) -> Response:
+        """Let a live event be over."""
+        return answer(await self._one(who, {"op": "withdraw", "id": request.path_params["id"]}))
 
     # Questions.
 

@@ -137,6 +137,7 @@ class Watcher:
     def __init__(self, owner: str, *, sees_all: bool) -> None:
         self.owner, self._sees_all = owner, sees_all
         self.events: list[Seen] = []
+        self.withdrawn: list[str] = []
         self.skipped = 0
         self.changed: dict[str, bool] = {}
         self.wants_events = self.wants_subscriptions = False
@@ -150,6 +151,10 @@ class Watcher:
                         self.events.append(seen)
                     else:
                         self.skipped += 1
+            self.withdrawn += [
+                id for owner, id in output.withdrawn if self._sees_all or owner == self.owner
+            ]
+            del self.withdrawn[:-MOST_WATCHED]
         if self.wants_subscriptions and self.owner in output.changed:
             self.changed |= output.changed[self.owner]
 
@@ -289,7 +294,7 @@ class Hub:
                 waiter.set()
         if output.seen:
             self.event_rate.add(len(output.seen))
-        if output.seen or output.changed:
+        if output.seen or output.changed or output.withdrawn:
             for watcher in self.watchers:
                 watcher.take(output)
         if self.settings.queue.policy == "disconnect":

@@ -88,10 +88,16 @@ _SCHEMAS: Final[dict[str, Any]] = {
     "Recent": _object("events", events=_list(_ref("Seen"))),
     "Live": _object("events next", events=_list(_ref("Event")), next=_or_null(_TEXT)),
     "OneEvent": _object("event live", event=_ref("Event"), live=_TRUTH),
+    "EventChanges": _object(
+        "id entered left stayed",
+        entered=_list(_TEXT),
+        left=_list(_TEXT),
+        stayed=_list(_TEXT),
+    ),
     "Delivery": _object(
         "seq subscription client owner change time event",
         seq=_COUNT,
-        change={"enum": ["added", "removed"]},
+        change={"enum": ["added", "removed", "entered", "left", "stayed"]},
         event=_or_null(_ref("Event")),
     ),
     "Deliveries": _object(
@@ -179,6 +185,8 @@ _CALLS: Final[dict[tuple[str, str], tuple[str, str, tuple[str, ...], dict[int, s
     ("GET", "/v1/events/recent"): ("limit minutes", "", (), {200: "Recent"}),
     ("GET", "/v1/events/live"): ("after limit", "", (), {200: "Live"}),
     ("GET", "/v1/events/{id}"): ("", "", (), {200: "OneEvent"}),
+    ("PUT", "/v1/events/{id}"): ("", "Event", _EVENT_TYPES[:4], {200: "EventChanges"}),
+    ("DELETE", "/v1/events/{id}"): ("", "", (), {200: "EventChanges"}),
     ("GET", "/v1/deliveries"): ("client after limit wait", "", (), {200: "Deliveries"}),
     ("POST", "/v1/deliveries/ack"): ("", "Acknowledgement", (), {204: ""}),
     ("POST", "/v1/match"): ("", "Match", (), {200: "Matched"}),

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from stentor.broker.interest import CLIENT, Pairs
-from stentor.broker.messages import Delivery
+from stentor.broker.messages import Delivery, event_from_json
 from stentor.broker.store import Store
 from stentor.errors import StoreError
-from stentor.model import Subscription
+from stentor.model import Event, Schema, Subscription
 from stentor.model.values.time import time_text
 from stentor.service.settings import DEFAULT_CLIENT, QueueSettings
 
@@ -48,6 +49,13 @@ MOST_DELIVERIES: Final = 500
 MOST_BYTES: Final = 256_000
 
 _JSON: Final = msgspec.json.Encoder().encode
+#: Why a client is given something: by whether its event has changed, and whether it is wanted.
+_CHANGES: Final = {
+    (False, True): b"added",
+    (False, False): b"removed",
+    (True, True): b"entered",
+    (True, False): b"left",
+}
 Key = tuple[str, str]
 
 
@@ -115,7 +123,10 @@ class ServiceStore(Store):
         self.owned: dict[str, dict[str, None]] = {}  # owner → ids of its subscriptions
         self.receivers: dict[str, str] = {}  # subscription → client, where it is not the default
         self.assigned: dict[str, str] = {}  # the same, of subscriptions that come just now
+        self.changed_events: set[str] = set()  # those that were updated or withdrawn just now
+        self._gone: dict[str, str] = {}  # events that this transaction has ended
         self._leaving: list[str] = []
+        self._is_within = False
         self.fresh: dict[Key, list[OutboxRow]] = {}  # what the last transaction has added
         self.overfull: set[Key] = set()  # whose oldest rows it had to drop
         self.now = 0
@@ -151,6 +162,33 @@ class ServiceStore(Store):
         for (name,) in rows("SELECT name FROM interests WHERE source = ?", CLIENT):
             owner, _, id = name.partition("/")
             self.owned.setdefault(owner, {})[id] = None
+
+    @contextmanager
+    def transaction(self, *, synced: bool = True) -> Iterator[None]:
+        """Keep all that is kept within, or nothing; what is within another is kept with that."""
+        if self._is_within:
+            yield
+            return
+        with super().transaction(synced=synced):
+            self._is_within = True
+            try:
+                yield
+            finally:
+                self._is_within = False
+                self._gone.clear()
+
+    # Events.
+
+    def forget_event(self, id: str) -> None:
+        """Forget a live event; who no longer has it is told which one it was."""
+        question = "SELECT record FROM events WHERE id = ?"
+        self._gone.update((id, record) for (record,) in self._database.rows(question, id))
+        super().forget_event(id)
+
+    def gone_event(self, id: str, schema: Schema) -> Event | None:
+        """The event *id*, if this transaction has ended it."""
+        record = self._gone.get(id)
+        return None if record is None else event_from_json(msgspec.json.decode(record), schema)
 
     # Subscriptions.
 
@@ -193,8 +231,11 @@ class ServiceStore(Store):
 
     # Deliveries.
 
-    def keep_deliveries(self, deliveries: Iterable[Delivery]) -> list[int]:
-        """Put *deliveries* into their clients' queues; nobody gets another owner's events."""
+    def keep_deliveries(self, deliveries: Iterable[Delivery], *, stayed: bool = False) -> list[int]:
+        """Put *deliveries* into their clients' queues; nobody gets another owner's events.
+
+        Of *stayed* the event has changed, and is wanted as before.
+        """
         pieces: dict[Key, list[bytes]] = {}
         count, time = 0, _JSON(time_text(self.now))
         sequences: dict[Key, int] = {}
@@ -215,7 +256,7 @@ class ServiceStore(Store):
                     _JSON(id),
                     key[1].encode(),
                     owner.encode(),
-                    b"added" if added else b"removed",
+                    b"stayed" if stayed else _CHANGES[event in self.changed_events, added],
                     time,
                     self.event_json(event),
                 )

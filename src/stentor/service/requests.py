@@ -16,7 +16,7 @@ from stentor.service.hub import Hub
 from stentor.service.rates import RateLimits
 from stentor.service.refusals import RefusedError, error_json, status_of
 from stentor.service.settings import ServeSettings
-from stentor.wire.formats import ReadSettings, objects_of
+from stentor.wire.formats import ReadSettings, objects_of, plain_object
 from stentor.wire.json_text import from_json
 
 if TYPE_CHECKING:
@@ -142,6 +142,13 @@ async def events_of(request: Request, most: int) -> list[Any]:
     if kind == "application/cloudevents-batch+json" and not isinstance(raw, list):
         raise RecordError("a batch of CloudEvents is an array")
     return found
+
+
+def event_object(raw: Any) -> dict[str, Any]:
+    """*raw*, an event in any of the formats, as a plain one; an error is raised."""
+    if isinstance(raw, StentorError):
+        raise raw
+    return dict(plain_object(raw, _ANY)[0])
 
 
 def lines_of(body: bytes) -> list[Any]:

@@ -131,11 +131,12 @@ class Socket:
             watcher, owner = self._watcher, self._key[0]
             if watcher is None:
                 continue
-            if watcher.events:
+            if watcher.events or watcher.withdrawn:
                 seen, watcher.events = watcher.events, []
                 skipped, watcher.skipped = watcher.skipped, 0
-                response = [one.to_dict(owner) for one in seen]
-                await self._send({"type": "events", "events": response, "skipped": skipped})
+                withdrawn, watcher.withdrawn = watcher.withdrawn, []
+                news = {"events": [one.to_dict(owner) for one in seen], "withdrawn": withdrawn}
+                await self._send({"type": "events", **news, "skipped": skipped})
             if watcher.changed:
                 changed, watcher.changed = watcher.changed, {}
                 await self._send(await self._changes(owner, changed))

@@ -60,6 +60,7 @@ from stentor.index.ap_tree.nodes import SMALLEST_BLOCK, append_event, free_node,
 from stentor.index.ap_tree.remove import leaves_of_entries
 from stentor.index.ap_tree.state import ApTreeState
 from stentor.index.arena import GrowingArray
+from stentor.index.sort import distinct
 from stentor.index.table import EventTable
 from stentor.index.verify.predicates import subscription_matches
 from stentor.index.verify.scratch import (
@@ -451,7 +452,7 @@ class LiveLists:
 def unique_pairs(rows: Int64, event_rows: Int64) -> tuple[Int64, Int64]:
     """Each pair once, in the order of events."""
     width = 1 + int(rows.max(initial=0))
-    keys = np.unique(event_rows * width + rows)
+    keys = distinct(event_rows * width + rows)
     return keys % width, keys // width
 
 

@@ -10,6 +10,7 @@ from stentor._jit import kernel
 from stentor.encoding.columns import EventColumns, Int64, MatchPairs, SubscriptionColumns, read_only
 from stentor.index.mo_tree.build import MoTreeLayers
 from stentor.index.mo_tree.match import match_subscriptions
+from stentor.index.sort import distinct
 from stentor.index.verify.candidates import row_of
 from stentor.index.verify.predicates import alternative_holds
 from stentor.index.verify.scratch import EventScratch, ScratchSize, load_event, scratch_for
@@ -40,7 +41,7 @@ def match_live(
         columns, live, read_only(alternatives), scratch_for(live, widest), events, rows
     )
     width = len(live.until) + 1
-    pairs = np.unique(rows[:kept] * width + events[:kept])
+    pairs = distinct(rows[:kept] * width + events[:kept])
     starts = np.searchsorted(pairs, np.arange(len(columns.until) + 1) * width)
     return MatchPairs(starts.astype(np.int64), pairs % width)
 

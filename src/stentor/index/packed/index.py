@@ -42,6 +42,7 @@ from stentor.index.packed.match import (
 )
 from stentor.index.packed.settings import PackedSettings
 from stentor.index.row_set import RowSet, row_set
+from stentor.index.sort import distinct
 from stentor.index.storage.arrays import read_arrays, write_arrays
 from stentor.index.structure import Structure, concatenate_pairs
 from stentor.index.table import FROM_THE_START
@@ -86,11 +87,11 @@ class PackedIndex(Structure):
 
         Cost: the lists of their keys, the blocks of their locations, and the verifier at borders.
         """
-        self._segments.adopt()
-        segments, pending = self._segments.all, self._pending
         count, events_count = 0, event_count(events)
-        found = found_for(max(FIRST_CAPACITY, self._capacity_each * events_count))
         columns = self.subscriptions.columns
+        self._segments.matched(events_count, columns, self._kept)
+        segments, pending = self._segments.all, self._pending
+        found = found_for(max(FIRST_CAPACITY, self._capacity_each * events_count))
         while True:
             count = 0
             for segment in segments:
@@ -153,8 +154,8 @@ class PackedIndex(Structure):
     def _search_one(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
-        self._segments.adopt()
         columns, table = event.columns, self.subscriptions
+        self._segments.matched(1, table.columns, self._kept)
         pairs, marks = self._one
         if 64 * len(marks.word) < self.count:
             marks = row_set(self.count + self.count // 4)
@@ -206,42 +207,44 @@ class PackedIndex(Structure):
         left = self.subscriptions.current_count
         if self._gone > max(FEW_GONE, left) and not self.is_mapped:
             self._gone = 0
-            self._set_pending(self._kept(self._pending.alternative))
+            rows = self._rows_with(self._pending.alternative)
+            kept = self.subscriptions.validity.hidden[rows] == 0
+            self._pending = all_read_only(Pending(*(part[kept] for part in self._pending)))
             self._segments.rebuild(self.subscriptions.columns, self._kept)
 
     def _move_rows(self, rows: Int64) -> None:
         """Add what is around a subscriber once more, under its new bounds."""
         columns = self.subscriptions.columns
-        alternatives = np.unique(self._alternatives_of(rows))
+        alternatives = distinct(self._alternatives_of(rows))
         predicates, starts = children(columns.predicate_start, alternatives)
         moves = np.concatenate([[0], np.cumsum(columns.kind[predicates] & KIND_MASK == OWN_CIRCLE)])
         moved = self._kept(alternatives[moves[starts[1:]] > moves[starts[:-1]]])
         moved = moved[~np.isin(moved, self._pending.alternative)]
         left = [_NOTHING, *(segment.move(columns, moved) for segment in self._segments.all)]
         # A merge that is under way may have read the old bounds, or may not.
-        self._add(moved if self._segments.is_merging else np.unique(np.concatenate(left)))
+        self._add(moved if self._segments.is_merging else distinct(np.concatenate(left)))
 
     def _add(self, alternatives: Int64) -> None:
         """Let *alternatives* (ascending) be pending, or a segment where they are many."""
-        pending = np.concatenate([self._pending.alternative, alternatives])
-        if len(pending) <= self.settings.pending:
-            self._set_pending(pending)
+        if len(self._pending.alternative) + len(alternatives) <= self.settings.pending:
+            self._more_pending(alternatives)
             return
+        pending = np.concatenate([self._pending.alternative, alternatives])
         columns = self.subscriptions.columns
-        self._segments.add(columns, self._kept(np.unique(pending)), self._kept)
+        self._segments.add(columns, self._kept(distinct(pending)), self._kept)
         self._pending = _NOTHING_PENDING
 
-    def _set_pending(self, alternatives: Int64) -> None:
-        pending = Pending(
+    def _more_pending(self, alternatives: Int64) -> None:
+        """Let *alternatives* be pending beside the others."""
+        added = Pending(
             read_only(alternatives),
             np.empty(len(alternatives), np.uint64),
             np.empty(len(alternatives), np.int64),
         )
         columns = self.subscriptions.columns
-        sign_pending(
-            columns, pending.alternative, SIGN_ALL_ATTRIBUTES, pending.signature, pending.bound
-        )
-        self._pending = all_read_only(pending)
+        sign_pending(columns, added.alternative, SIGN_ALL_ATTRIBUTES, added.signature, added.bound)
+        both = (np.concatenate(parts) for parts in zip(self._pending, added, strict=True))
+        self._pending = all_read_only(Pending(*both))
 
     # Live events.
 
@@ -263,10 +266,15 @@ class PackedIndex(Structure):
     def _kept(self, alternatives: Int64) -> Int64:
         """Those of *alternatives* (ascending) whose rows were not removed."""
         hidden = self.subscriptions.validity.hidden
-        start = self.subscriptions.columns.alternative_start
-        row = np.searchsorted(start, alternatives, side="right") - 1
-        kept: Int64 = alternatives[hidden[row] == 0]
+        kept: Int64 = alternatives[hidden[self._rows_with(alternatives)] == 0]
         return kept
+
+    def _rows_with(self, alternatives: Int64) -> Int64:
+        """The row of each of *alternatives*."""
+        if self._is_single:
+            return alternatives
+        start = self.subscriptions.columns.alternative_start
+        return np.searchsorted(start, alternatives, side="right") - 1
 
     def _alternatives_of(self, rows: Int64) -> Int64:
         return children(self.subscriptions.columns.alternative_start, rows)[0]

@@ -1,9 +1,10 @@
-"""Segments while they grow: which are merged, and when; large merges in a thread of their own."""
+"""Segments while they grow: which are merged, and when; large merges in threads of their own."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -11,22 +12,38 @@ from stentor._jit import is_plain
 from stentor.encoding.columns import Int64, SubscriptionColumns
 from stentor.index.packed.layout import PackedSegment
 from stentor.index.packed.settings import PackedSettings
+from stentor.index.sort import distinct
+
+#: Says which of some alternatives are still there.
+Kept = Callable[[Int64], Int64]
+#: Merges that go on at the same time, at most: a large one, and small ones behind it.
+MOST_MERGES: Final = 3
+#: All segments become one where the first has less than so many times what the others have,
+#: and one event was matched for so many of their alternatives: it must be worth its while.
+_GROWN, _MATCHED = 8, 64
+
+
+def together(segments: tuple[PackedSegment, ...], more: Int64, kept: Kept) -> Int64:
+    """The alternatives of *segments* and *more* that are still there, ascending, each once."""
+    parts = [segment.alternatives for segment in segments]
+    return kept(distinct(np.concatenate([*parts, more])))
 
 
 class Merge:
     """Some segments on their way to become one."""
 
     def __init__(
-        self, columns: SubscriptionColumns, merged: tuple[PackedSegment, ...], of: Int64
+        self, columns: SubscriptionColumns, merged: tuple[PackedSegment, ...], kept: Kept
     ) -> None:
         self.merged = merged
         self.result: PackedSegment | None = None
         self._thread = threading.Thread(
-            target=self._run, args=(columns, of), name="stentor packed merge", daemon=True
+            target=self._run, args=(columns, kept), name="stentor packed merge", daemon=True
         )
         self._thread.start()
 
-    def _run(self, columns: SubscriptionColumns, alternatives: Int64) -> None:
+    def _run(self, columns: SubscriptionColumns, kept: Kept) -> None:
+        alternatives = together(self.merged, np.zeros(0, np.int64), kept)
         self.result = PackedSegment.build(columns, alternatives)
 
     @property
@@ -40,89 +57,90 @@ class Merge:
 
 
 class Segments:
-    """The segments of an index, the oldest and largest first.
+    """The segments of an index, the oldest first.
 
     Invariant: what is being merged is still matched; the result replaces it at once.
+    Invariant: a merge has neighbours, and no segment is in two.
     """
 
     def __init__(self, settings: PackedSettings) -> None:
         self._settings = settings
         self.all: tuple[PackedSegment, ...] = ()
-        self._merge: Merge | None = None
+        self._merges: list[Merge] = []
+        self._matched = 0  # events since the last merge of all began
+        self._adopting = threading.Lock()  # threads that match may come together
 
     @property
     def is_merging(self) -> bool:
-        return self._merge is not None
+        return bool(self._merges)
 
-    def add(
-        self,
-        columns: SubscriptionColumns,
-        alternatives: Int64,
-        kept: Callable[[Int64], Int64],
-    ) -> None:
-        """Add a segment of *alternatives*, merged with others where it is time.
-
-        *kept* says which of some alternatives are still there.
-        """
+    def add(self, columns: SubscriptionColumns, alternatives: Int64, kept: Kept) -> None:
+        """Add a segment of *alternatives*, merged with others where it is time."""
         self.adopt()
-        at = len(self.all)
-        free = 0 if self._merge is None else len(self._merge.merged)
-        size = len(alternatives)
-        while at > free and self.all[at - 1].size <= self._settings.fan_in * size:
+        least, at, size = self._free(), len(self.all), len(alternatives)
+        while at > least and self.all[at - 1].size * (self._settings.fan_in - 1) <= size:
             at -= 1
             size += self.all[at].size
-        merged = self.all[at:]
-        if size <= self._settings.foreground or is_plain() or not merged:
-            together = self._together(merged, alternatives, kept)
-            self.all = (*self.all[:at], PackedSegment.build(columns, together))
+        is_small = size <= self._settings.foreground or is_plain()
+        if is_small or at == len(self.all):
+            whole = together(self.all[at:], alternatives, kept)
+            self.all = (*self.all[:at], PackedSegment.build(columns, whole))
         else:
             self.all = (*self.all, PackedSegment.build(columns, alternatives))
-            if self._merge is None:
-                self._start(columns, self.all, kept)
+            if len(self._merges) < MOST_MERGES:
+                self._merges.append(Merge(columns, self.all[at:], kept))
 
-    def _start(
-        self,
-        columns: SubscriptionColumns,
-        merged: tuple[PackedSegment, ...],
-        kept: Callable[[Int64], Int64],
-    ) -> None:
-        nothing = np.zeros(0, np.int64)
-        self._merge = Merge(columns, merged, self._together(merged, nothing, kept))
+    def _free(self) -> int:
+        """The position of the first segment behind all that are being merged."""
+        if not self._merges:
+            return 0
+        last = self._merges[-1].merged[-1]
+        return 1 + next(at for at, segment in enumerate(self.all) if segment is last)
 
-    def rebuild(self, columns: SubscriptionColumns, kept: Callable[[Int64], Int64]) -> None:
+    def matched(self, events: int, columns: SubscriptionColumns, kept: Kept) -> None:
+        """Know that so many *events* are matched now; merge all segments where that pays."""
+        if self._merges:
+            self.adopt()
+        if len(self.all) < 2 or self._merges:
+            return
+        self._matched += events
+        size = sum(segment.size for segment in self.all)
+        if _GROWN * (size - self.all[0].size) > size and _MATCHED * self._matched >= size:
+            self.rebuild(columns, kept)
+
+    def rebuild(self, columns: SubscriptionColumns, kept: Kept) -> None:
         """Merge all segments, leaving out what is gone."""
         self.adopt()
-        if self._merge is not None or not self.all:
+        if self._merges or not self.all or not self._adopting.acquire(blocking=False):
             return
-        size = sum(segment.size for segment in self.all)
-        if size <= self._settings.foreground or is_plain():
-            together = self._together(self.all, np.zeros(0, np.int64), kept)
-            self.all = (PackedSegment.build(columns, together),) if len(together) else ()
-        else:
-            self._start(columns, self.all, kept)
+        try:
+            self._matched = 0
+            size = sum(segment.size for segment in self.all)
+            if size > self._settings.foreground and not is_plain():
+                self._merges.append(Merge(columns, self.all, kept))
+            else:
+                whole = together(self.all, np.zeros(0, np.int64), kept)
+                self.all = (PackedSegment.build(columns, whole),) if len(whole) else ()
+        finally:
+            self._adopting.release()
 
-    def adopt(self) -> bool:
-        """Replace what was merged by the result, where there is one; whether that happened."""
-        merge = self._merge
-        if merge is None or not merge.is_over:
-            return False
-        self._merge = None
-        if merge.result is None:
-            return False
-        rest = self.all[len(merge.merged) :]
-        self.all = (merge.result, *rest)
-        return True
+    def adopt(self) -> None:
+        """Replace what was merged by the results, where there are any."""
+        if not self._merges or not self._adopting.acquire(blocking=False):
+            return
+        try:
+            for merge in [one for one in self._merges if one.is_over]:
+                if merge.result is not None:
+                    first = merge.merged[0]
+                    at = next(at for at, segment in enumerate(self.all) if segment is first)
+                    after = self.all[at + len(merge.merged) :]
+                    self.all = (*self.all[:at], merge.result, *after)
+                self._merges.remove(merge)
+        finally:
+            self._adopting.release()
 
     def wait(self) -> None:
-        """Wait for a merge, and adopt it."""
-        if self._merge is not None:
-            self._merge.wait()
-            self.adopt()
-
-    @staticmethod
-    def _together(
-        segments: tuple[PackedSegment, ...], more: Int64, kept: Callable[[Int64], Int64]
-    ) -> Int64:
-        """The alternatives of *segments* and *more* that are still there, ascending, each once."""
-        parts = [segment.alternatives for segment in segments]
-        return kept(np.unique(np.concatenate([*parts, more])))
+        """Wait for merges, and adopt them."""
+        for merge in list(self._merges):
+            merge.wait()
+        self.adopt()

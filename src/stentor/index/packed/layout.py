@@ -11,6 +11,7 @@ from stentor.index.packed.blocks import Blocks
 from stentor.index.packed.cost_model import choose_homes
 from stentor.index.packed.homes import Found, Home, HomeArrays, between
 from stentor.index.packed.lists import Lists
+from stentor.index.sort import distinct
 
 #: Said of what is saved: of another layout it is built anew.
 LAYOUT: Final = 1
@@ -72,7 +73,7 @@ class PackedSegment(NamedTuple):
             here = alternatives[np.isin(alternatives, held, assume_unique=True)]
             if len(here):
                 left.append(home.move(columns, here))
-        return np.unique(np.concatenate(left))
+        return distinct(np.concatenate(left))
 
     def arrays(self) -> HomeArrays:
         """All homes' arrays, to be written to files."""

@@ -12,8 +12,8 @@ class PackedSettings:
     """The settings of a packed index."""
 
     pending: int = 512  # alternatives that are in no segment yet, at most
-    fan_in: int = 3  # a segment is merged with what follows it, once that is 1/fan_in of it
-    foreground: int = 16_384  # alternatives of a merge that no thread is started for
+    fan_in: int = 4  # segments of like size that become one
+    foreground: int = 2048  # alternatives of a merge that no thread is started for
 
     def __post_init__(self) -> None:
         for name, least in (("pending", 0), ("fan_in", 1), ("foreground", 0)):

@@ -77,6 +77,15 @@ export class Client {
     return this._all(events, (event) => ({ ...event, id: event.id ?? crypto.randomUUID(), op: "publish" }));
   }
 
+  /** Let a live event be another one, under its id. */
+  update(event) {
+    return this._record({ ...event, op: "update" });
+  }
+
+  withdraw(id) {
+    return this._record({ op: "withdraw", id });
+  }
+
   subscribe(id, expression, { at, until } = {}) {
     return this._record({ op: "subscribe", id, expression, ...(at && { at }), ...(until && { until }) });
   }

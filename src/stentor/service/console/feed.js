@@ -1,5 +1,7 @@
 // What the server tells, taken into the scene and into a list of the last events and deliveries.
 
+import { GONE } from "./scene.js";
+
 const MOST_ENTRIES = 300;
 const MOST_SUBSCRIPTIONS = 20_000;
 const PAGE = 1000;
@@ -23,7 +25,7 @@ export class Feed {
     this._flashed = new Map();
     this._newest = 0;
     client.on("hello", () => this.load());
-    client.on("events", ({ events, skipped = 0 }) => this._events(events, skipped));
+    client.on("events", ({ events, withdrawn = [], skipped = 0 }) => this._events(events, withdrawn, skipped));
     client.on("subscriptions", ({ changed, removed }) => this._subscriptions(changed, removed));
     client.on("delivery", (delivery) => this._delivery(delivery));
     client.on("gap", (gap) => this._add({ kind: "gap", time: Date.now(), ...gap }));
@@ -50,8 +52,9 @@ export class Feed {
     this.loaded?.();
   }
 
-  _events(events, skipped) {
+  _events(events, withdrawn, skipped) {
     this.skipped += skipped;
+    for (const id of withdrawn) this.scene.withdraw(id);
     for (const seen of events) if (seen.number > this._newest) this._see(seen, performance.now());
     this.version += 1;
   }
@@ -68,7 +71,7 @@ export class Feed {
   }
 
   _told(event, subscription, change, time, wall) {
-    const key = `${event}\n${subscription}\n${change === "removed"}`;
+    const key = `${event}\n${subscription}\n${GONE.has(change)}`;
     const now = Date.now();
     if (wall !== null && now - (this._flashed.get(key) ?? 0) < TWICE) return;
     this._flashed.delete(key);
@@ -80,7 +83,7 @@ export class Feed {
 
   _delivery({ subscription, change, time, event }) {
     const { id, until, ...attributes } = event;
-    if (!this.scene.events.has(id) && change !== "removed") {
+    if (!this.scene.events.has(id) && !GONE.has(change)) {
       this.scene.publish({ id, attributes, time: moment(time), until: moment(until) }, performance.now());
     }
     this._told(id, subscription, change, moment(time), performance.now());

@@ -1,9 +1,10 @@
 // The lists of the console: what happens, and who subscribes; by hand and by keys.
 
 import { clock, count, el, find, headline } from "./page.js";
+import { GONE } from "./scene.js";
 
 const MOST_SHOWN = 80;
-const MARKS = { matched: "⟶", added: "⟶", removed: "⇢" };
+const MARKS = { matched: "⟶", added: "⟶", entered: "⟶", stayed: "⟶", removed: "⇢", left: "⇢" };
 const FILTERS = { all: "All", event: "Events", delivery: "Deliveries" };
 
 /** Arrow keys go from one button of a list to the next. */
@@ -69,8 +70,8 @@ export class ActivityList {
       return item("◆", "event", headline(entry.id, entry.attributes), when, note, false, () => this.choose({ kind: "event", id: entry.id }));
     }
     const attributes = this.feed.scene.events.get(entry.event)?.attributes;
-    const verb = entry.change === "removed" ? "no longer has" : "is told";
-    return item(MARKS[entry.change], entry.change === "removed" ? "removed" : "subscription", entry.subscription, when,
+    const verb = GONE.has(entry.change) ? "no longer has" : "is told";
+    return item(MARKS[entry.change], GONE.has(entry.change) ? "removed" : "subscription", entry.subscription, when,
       `${verb} ${headline(entry.event, attributes)}`, false,
       () => this.choose({ kind: "delivery", event: entry.event, subscription: entry.subscription, change: entry.change }));
   }

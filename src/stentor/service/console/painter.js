@@ -1,7 +1,7 @@
 // Draws a scene: regions, subscribers (dots), events (diamonds), deliveries (sparks that fly).
 
 import { ringsOf } from "./regions.js";
-import { FLASH } from "./scene.js";
+import { FLASH, GONE } from "./scene.js";
 
 const MOST_REGIONS = 120; // more than this on the map at once are drawn only where they matter
 const MOST_FLASHING = 14;
@@ -151,7 +151,7 @@ function drawFlash(context, view, scene, flash, colours, wall) {
   const start = event?.location ? view.pixel(event.location) : null;
   const stop = target ? view.pixel(target) : start;
   if (!stop) return;
-  const colour = flash.change === "removed" ? colours.lost : colours.flash;
+  const colour = GONE.has(flash.change) ? colours.lost : colours.flash;
   if (start && stop !== start) drawArc(context, start, stop, Math.min(1, share / ARRIVAL), share, colour, flash.change);
   if (share >= ARRIVAL || !start) {
     const after = start ? (share - ARRIVAL) / (1 - ARRIVAL) : share;
@@ -160,7 +160,7 @@ function drawFlash(context, view, scene, flash, colours, wall) {
     context.arc(stop[0], stop[1], 5 + 13 * after, 0, 2 * Math.PI);
     context.strokeStyle = colour;
     context.lineWidth = 2.2 * (1 - after) + 0.4;
-    context.setLineDash(flash.change === "removed" ? [3, 3] : []);
+    context.setLineDash(GONE.has(flash.change) ? [3, 3] : []);
     context.stroke();
     context.setLineDash([]);
   }
@@ -178,7 +178,7 @@ function drawArc(context, [x1, y1], [x2, y2], head, share, colour, change) {
   const tail = Math.max(0, Math.min(1, (share - 0.12) / ARRIVAL));
   context.strokeStyle = colour;
   context.lineCap = "round";
-  context.setLineDash(change === "removed" ? [4, 4] : []);
+  context.setLineDash(GONE.has(change) ? [4, 4] : []);
   const steps = 10;
   for (let step = 0; step < steps; step += 1) {
     const from = at(tail + ((head - tail) * step) / steps);

@@ -131,8 +131,8 @@ class Player {
   }
 
   deliveryList(deliveries, other) {
-    const marks = { matched: "⟶", added: "⟶", removed: "⇢" };
-    const words = { matched: "when published", added: "came near", removed: "went away" };
+    const marks = { matched: "⟶", added: "⟶", entered: "⟶", stayed: "⟶", removed: "⇢", left: "⇢" };
+    const words = { matched: "when published", added: "came near", removed: "went away", entered: "changed", stayed: "changed", left: "changed" };
     const items = deliveries.slice(-MOST_LISTED).reverse().map((row) => {
       const title = other === "event" ? headline(row.event, this.recording.attributes.get(row.event)) : row.subscription;
       return el("li", {}, el("button", { type: "button", onclick: () => this.chooseDelivery(row, other) },

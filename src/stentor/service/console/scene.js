@@ -7,6 +7,8 @@ const MOST_SUBSCRIPTIONS = 20_000;
 const MOST_FLASHES = 260;
 const GLIDE = 700; // milliseconds in which a dot reaches its new location
 export const FLASH = 1500; // milliseconds that a delivery is seen
+/** Changes by which a subscriber no longer has an event. */
+export const GONE = new Set(["removed", "left"]);
 const FADE = 60_000; // milliseconds that an event without an end is seen
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);

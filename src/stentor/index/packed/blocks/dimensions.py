@@ -29,6 +29,7 @@ from stentor.index.packed.blocks.layout import (
     OPEN_LOW,
     BlockDimensions,
 )
+from stentor.index.sort import distinct
 
 #: About how many alternatives are looked at.
 SAMPLE = 1 << 14
@@ -158,13 +159,13 @@ def _cuts(low: Float64, high: Float64) -> Float64:
     if 2 * len(value) <= MOST_CUTS:
         frequent = value
     with np.errstate(over="ignore"):  # after the largest number comes infinity
-        points = np.unique(np.concatenate((frequent, np.nextafter(frequent, np.inf))))
+        points = distinct(np.concatenate((frequent, np.nextafter(frequent, np.inf))))
     points = points[np.isfinite(points)][:MOST_CUTS]
     rest = np.repeat(value, times)[~np.isin(np.repeat(value, times), frequent)]
     budget = MOST_CUTS - len(points)
     if len(rest) and budget:
         positions = np.linspace(0, len(rest) - 1, min(budget, len(rest))).astype(np.int64)
-        points = np.unique(np.concatenate((points, rest[positions])))
+        points = distinct(np.concatenate((points, rest[positions])))
     return points
 
 

@@ -42,6 +42,7 @@ from stentor.index.packed.lists.layout import (
     ListAxes,
     UInt16,
 )
+from stentor.index.sort import distinct
 
 #: Alternatives that are looked at to choose cuts, and cuts of an axis that is not exact.
 SAMPLE: Final = 1 << 16
@@ -98,10 +99,10 @@ def _thinned(ends: list[Float64]) -> Float64:
     """Cuts at *ends*: all of them, or where they are many at quantiles."""
     values = np.concatenate(ends) if ends else np.zeros(0)
     values = values[np.isfinite(values)]
-    cuts = np.unique(values)
+    cuts = distinct(values)
     if len(cuts) > MANY_CUTS:
         values.sort()
-        cuts = np.unique(values[np.linspace(0, len(values) - 1, MANY_CUTS).astype(np.int64)])
+        cuts = distinct(values[np.linspace(0, len(values) - 1, MANY_CUTS).astype(np.int64)])
     return cuts
 
 
@@ -149,7 +150,7 @@ def _with_cuts(axes: ListAxes, value: Float64, axis: Int64) -> ListAxes | None:
     parts, has_more = [], False
     for number in range(len(axes.cut_start) - 1):
         cuts = axes.cut[axes.cut_start[number] : axes.cut_start[number + 1]]
-        more = np.unique(np.concatenate([cuts, value[axis == number]]))
+        more = distinct(np.concatenate([cuts, value[axis == number]]))
         has_more |= len(cuts) < len(more) <= MOST_CUTS
         parts.append(more if len(more) <= MOST_CUTS else cuts)
     if not has_more:
