@@ -1,8 +1,8 @@
 """Draws `earthquakes.csv`: a month of earthquakes as a seismological service would list them.
 
 They are invented, and realistic in what matters to rules: they lie along the plates' borders, are
-rarer by a factor of six for each whole magnitude (after Gutenberg and Richter), large ones are followed by
-others nearby, and depths are those of their borders. The same file comes out each time.
+rarer by a factor of six for each whole magnitude (after Gutenberg and Richter), large ones are
+followed by others nearby, and depths are those of their borders. The same file comes out each time.
 """
 
 import csv
@@ -47,9 +47,16 @@ def main() -> None:
         writer.writerow(["id", "time", "latitude", "longitude", "mag", "depth", "place"])
         for number, (when, place, lon, lat, magnitude, depth) in enumerate(quakes):
             time = (start + timedelta(seconds=round(when))).isoformat().replace("+00:00", "Z")
-            lon = (lon + 180) % 360 - 180
             writer.writerow(
-                [f"q{number}", time, f"{lat:.3f}", f"{lon:.3f}", f"{magnitude:.1f}", f"{depth:.0f}", place]
+                [
+                    f"q{number}",
+                    time,
+                    f"{lat:.3f}",
+                    f"{(lon + 180) % 360 - 180:.3f}",
+                    f"{magnitude:.1f}",
+                    f"{depth:.0f}",
+                    place,
+                ]
             )
 
 
@@ -77,7 +84,14 @@ def _quake(
     magnitude = min(least - math.log10(1 - draw.random()) / 0.75, max(most, least))
     far = round(draw.uniform(4, 180))
     side = draw.choice(["N", "NE", "E", "SE", "S", "SW", "W", "NW"])
-    return when, f"{far} km {side} of the {name}", lon, lat, magnitude, max(1, draw.gauss(depth, depth / 3))
+    return (
+        when,
+        f"{far} km {side} of the {name}",
+        lon,
+        lat,
+        magnitude,
+        max(1, draw.gauss(depth, depth / 3)),
+    )
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from stentor.cli import (
     match,
     pub_sub,
     serve,
+    size,
     stream,
     warm,
 )
@@ -49,6 +50,7 @@ app.command("cover")(cover.command)
 app.command("check")(check.command)
 app.command("convert")(convert.command)
 app.command("bench")(bench.command)
+app.command("size")(size.command)
 app.command("console")(console.command)
 app.command("demo")(demo.command)
 app.command("warm")(warm.command)
