@@ -87,8 +87,7 @@ class TextEncoder:
             if template is not None:
                 columns = [list(column) for column in zip(*constants, strict=True)]
                 odd = collected.add_filled(template, rows, columns)
-                left = {row: [] for row in odd}
-                shape = None
+                left = {row: left[row] for row in odd}
             for row, own in left.items():
                 heappush(turns, _Turn(row, True, shape, own))
         for row in [] if cut is None else collected.add_joined(cut.filled()):
