@@ -40,7 +40,7 @@ browser: $(INSTALLED) ## Install a Chromium for the tests of the console, where 
 
 test: $(INSTALLED) ## Run all tests
 	@$(VENV)/bin/stentor warm
-	@$(PYTHON) -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
+	@$(PYTHON) -m pytest -q -n $(WORKERS) --dist loadgroup --durations 30 $(ARGS)
 
 check: $(INSTALLED) ## Check style, types, the direction of imports and the documents' examples
 	@$(PYTHON) -m ruff check --quiet

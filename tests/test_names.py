@@ -64,3 +64,8 @@ def test_words_that_the_dictionary_rules_out_name_nothing(path):
 @pytest.mark.parametrize("folder", STRUCTURES, ids=lambda folder: folder.name)
 def test_structures_have_the_same_files(folder):
     assert not SKELETON - {path.stem for path in folder.glob("*.py")}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_file_has_more_than_500_lines(path):
+    assert len(path.read_text().splitlines()) <= 500

@@ -226,6 +226,63 @@ def test_a_table_of_parameters_equals_texts_with_the_values_in_place(rows):
     assert sorted(encoded.errors) == bad
 
 
+SEVERAL_WORDS = st.lists(
+    st.sampled_from(["ipad", "iPad", "sale", "x9", "it's", "", "é", "東京都", "nurs*"]),
+    min_size=1,
+    max_size=10,
+).map(" ".join)
+ALL_OF = [
+    "has_all(text, :one)",
+    "price < 3 AND NOT HAS_ALL( text , :one ) AND has_all(title, :two)",
+    "weight(has_all(text, :one), 2) AND brand = :one AND has_any(title, :two)",
+    "brand = 'has_all(text, :one)' AND has_all(text, :one, :two)",
+]
+
+
+@pytest.mark.parametrize("expression", ALL_OF)
+@given(rows=st.lists(st.tuples(SEVERAL_WORDS, SEVERAL_WORDS), min_size=1, max_size=12))
+def test_several_words_in_one_parameter_are_encoded_as_one_by_one(expression, rows):
+    one, two = map(list, zip(*rows, strict=True))
+    values = {"one": pa.array(one), "two": pa.array(two).dictionary_encode()}
+    schema = learned(["price < 3 AND has_all(text, 'a') AND has_all(title, 'b') AND brand = 'c'"])
+    who = asked(len(rows), standing=True)
+    encoder = ParameterEncoder(expression, schema)
+    encoded = encoder.encode(values, who)
+    singly = [
+        ParameterEncoder(expression, schema).encode(
+            {name: array[row : row + 1].take(pa.array([0])) for name, array in values.items()},
+            asked(1),
+        )
+        for row in range(len(rows))
+    ]
+    assert sorted(encoded.errors) == [row for row, found in enumerate(singly) if found.errors]
+    for row, found in enumerate(singly):
+        assert str(encoded.errors.get(row)) == str(found.errors.get(0))
+    good = encoded.rows.tolist()
+    heads = SubscriptionHeads([who.ids[row] for row in good], who.position[good], who.until[good])
+    expected, _ = ordinary(encoder.texts(values, encoded.rows), heads, schema)
+    assert_equal(encoded.columns, expected)
+
+
+def test_several_words_in_one_parameter_are_not_parsed_row_by_row():
+    words = ["red ipad", "Green ipad now", "one"] * 50
+    encoder = ParameterEncoder("has_all(text, :words)", Schema())
+    with patch.object(SubscriptionCollector, "add_ordinary") as parsed:
+        encoded = encoder.encode({"words": pa.array(words)}, asked(len(words)))
+    assert not parsed.called
+    assert encoded.rows.tolist() == list(range(len(words)))
+
+
+def test_texts_of_one_shape_with_several_words_are_parsed_only_for_new_numbers_of_words():
+    texts = [f"has_all(text, '{words}')" for words in ["red ipad", "a b c", "one"] * 50]
+    ordinarily = SubscriptionCollector.add_ordinary
+    with patch.object(
+        SubscriptionCollector, "add_ordinary", autospec=True, side_effect=ordinarily
+    ) as parsed:
+        TextEncoder(Schema()).encode(texts, asked(len(texts)))
+    assert parsed.call_count == 2
+
+
 def test_a_shape_is_compiled_once_and_filled_by_the_thousand():
     schema = Schema()
     encoder = TextEncoder(schema)

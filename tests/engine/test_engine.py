@@ -688,3 +688,17 @@ def test_a_batch_says_how_many_candidates_each_event_had(index, threads):
 def test_candidates_of_the_best_alone_are_not_counted():
     with pytest.raises(SettingsError, match="without top"):
         stentor.Engine(clock=None).publish_batch([], top=1, candidates=True)
+
+
+def test_stats_tell_the_bytes_of_ids_and_texts_too():
+    engine = stentor.Engine(clock=None)
+    before = engine.stats()
+    for number in range(100):
+        engine.subscribe(f"subscriber {number:05}", f"price < {number} AND brand = 'apple'")
+    after = engine.stats()
+    assert after["bytes of ids"] - before["bytes of ids"] > 100 * len("subscriber 00000")
+    assert after["bytes of texts"] - before["bytes of texts"] > 100 * len(
+        "price < 0 AND brand = ''"
+    )
+    own = sum(after[f"bytes of {part}"] for part in ("columns", "ids", "texts"))
+    assert after["bytes"] >= own

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -234,3 +236,23 @@ def test_why_not_blames_a_predicate_that_fails(index: str, raw: dict[Any, Any]) 
     for one in counts:
         named = [r for r in found if r and (r.attribute, r.reason) == (one.attribute, one.reason)]
         assert len(named) == one.count
+
+
+def test_an_event_passes_through_few_files() -> None:
+    engine = made("scan", None)
+    raw = {"text": "iPad sale", "price": 5, "loc": [151.2, -33.9]}
+    engine.publish({"id": "e1", **raw})  # what is kept between calls is there
+    engine.subscribe("last", "price < 7")  # and what is looked up anew after a change
+    files = set()
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and "/stentor/" in frame.f_code.co_filename.replace(os.sep, "/"):
+            files.add(frame.f_code.co_filename)
+
+    sys.setprofile(watch)
+    try:
+        wanted = engine.publish({"id": "e2", **raw})
+    finally:
+        sys.setprofile(None)
+    assert "last" in wanted
+    assert 5 < len(files) <= 15, sorted(files)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stentor.encoding.columns import Int64
 from stentor.encoding.slots import in_slot
@@ -29,6 +31,10 @@ from stentor.model import Expression, Schema
 #: What Arrow raises for a cell that Python has no value for: a timestamp beyond the year 9999, or
 #: in a zone that nobody knows, text that is not UTF-8.
 UNREADABLE: Final = (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError)
+#: What stands before a parameter that is all the words of a `has_all`.
+_ALL_OF: Final = re.compile(r"(?i)\bhas_all\([ \t\n\r]*[a-z_]\w*[ \t\n\r]*,[ \t\n\r]*\Z")
+#: Words that are terms as they stand but for their case, with single spaces between them.
+_PLAIN_WORDS: Final = "^[A-Za-z0-9]+( [A-Za-z0-9]+){0,7}$"
 
 
 class ParameterEncoder:
@@ -67,6 +73,7 @@ class ParameterEncoder:
             template = self._template([array[0].as_py() for array in arrays], heads.ids[0])
         if template is not None:
             rows = collected.add_filled(template, rows, columns)
+            rows = self._add_by_words(collected, dict(zip(self.names, arrays, strict=True)), rows)
         for row in rows:
             try:
                 given = zip(self.names, arrays, strict=True)
@@ -75,6 +82,55 @@ class ParameterEncoder:
             except StentorError as error:
                 collected.refuse(row, error)
         return collected.encoded()
+
+    def _add_by_words(
+        self, collected: SubscriptionCollector, values: Mapping[str, Any], rows: list[int]
+    ) -> list[int]:
+        """Fill *rows* in which a `has_all` asks for several words, as for one word each.
+
+        Rows with equally many words have one template. The rows that are left.
+        """
+        text = self._expression
+        spans = [
+            (start, stop)
+            for start, stop in parameter_spans(text)
+            if _ALL_OF.search(text, 0, start) and text[stop:].lstrip(" \t\n\r").startswith(")")
+        ]
+        if not spans or not rows:
+            return rows
+        chosen = pa.array(rows)
+        own = {name: array.take(chosen) for name, array in values.items()}
+        strings = [own[text[start + 1 : stop]].cast(pa.large_string()) for start, stop in spans]
+        counts = np.column_stack([_word_counts(column) for column in strings])
+        groups, group_of = np.unique(counts, axis=0, return_inverse=True)
+        left: list[int] = []
+        for number, group in enumerate(groups.tolist()):
+            among = np.flatnonzero(group_of.ravel() == number)
+            part = [rows[position] for position in among.tolist()]
+            if 0 not in group and max(group) > 1:
+                here = pa.array(among)
+                given = {name: array.take(here) for name, array in own.items()}
+                pieces, last = [], 0
+                for (start, stop), column, count in zip(spans, strings, group, strict=True):
+                    words = pc.split_pattern(column.take(here), " ")
+                    names = [f"{text[start + 1 : stop]}_{start}_{word}" for word in range(count)]
+                    given |= {one: pc.list_element(words, at) for at, one in enumerate(names)}
+                    pieces += [text[last:start], ", ".join(f":{one}" for one in names)]
+                    last = stop
+                shape = ParameterEncoder(
+                    "".join([*pieces, text[last:]]), self._schema, self._limits
+                )
+                part = shape._add_filled(collected, given, part)
+            left += part
+        return sorted(left)
+
+    def _add_filled(
+        self, collected: SubscriptionCollector, values: Mapping[str, Any], rows: list[int]
+    ) -> list[int]:
+        """Fill *rows*, whose constants *values* are; the rows that are left."""
+        columns = [_constants(values[name]) for name in self.names]
+        template = self._template([values[name][0].as_py() for name in self.names], str(rows[0]))
+        return rows if template is None else collected.add_filled(template, rows, columns)
 
     def bound(self, values: Mapping[str, Any]) -> Expression:
         """The tree of the expression with *values* instead of its parameters."""
@@ -128,6 +184,14 @@ def _split(expression: str) -> list[str]:
         parts += [expression[last:start], expression[start:stop]]
         last = stop
     return [*parts, expression[last:]]
+
+
+def _word_counts(column: Any) -> Int64:
+    """How many plain words each string of *column* is; 0 where it is anything else."""
+    counts = pc.add(pc.count_substring(column, " "), 1)
+    plain = pc.if_else(pc.match_substring_regex(column, _PLAIN_WORDS), counts, 0)
+    found: Int64 = plain.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
 
 
 def plain_constants(array: Any) -> Any:

@@ -43,7 +43,7 @@ class _Group(NamedTuple):
     constants: list[Constants]
 
 
-class _Turn(NamedTuple):
+class _Lesson(NamedTuple):
     """When a text, or the first of a shape, may teach the schema."""
 
     row: int
@@ -72,11 +72,11 @@ class TextEncoder:
         cut = Conjunctions(self._schema, heads) if len(texts) >= LEAST_CUT else None
         # What texts teach the schema, they teach in their order.
         ordinary = groups.pop(None, _Group([], []))
-        turns = [_Turn(row, True, None, []) for row in ordinary.rows]
-        turns += [_Turn(group.rows[0], False, shape, []) for shape, group in groups.items()]
-        heapify(turns)
-        while turns:
-            row, is_single, shape, own = heappop(turns)
+        lessons = [_Lesson(row, True, None, []) for row in ordinary.rows]
+        lessons += [_Lesson(group.rows[0], False, shape, []) for shape, group in groups.items()]
+        heapify(lessons)
+        while lessons:
+            row, is_single, shape, own = heappop(lessons)
             if is_single:
                 self._add_single(row, texts[row], shape, own, collected, cut)
                 continue
@@ -87,10 +87,9 @@ class TextEncoder:
             if template is not None:
                 columns = [list(column) for column in zip(*constants, strict=True)]
                 odd = collected.add_filled(template, rows, columns)
-                left = {row: [] for row in odd}
-                shape = None
+                left = {row: left[row] for row in odd}
             for row, own in left.items():
-                heappush(turns, _Turn(row, True, shape, own))
+                heappush(lessons, _Lesson(row, True, shape, own))
         for row in [] if cut is None else collected.add_joined(cut.filled()):
             collected.add_ordinary(row, texts[row])
         return collected.encoded()

@@ -33,11 +33,11 @@ from stentor._jit import (
     is_quiet,
     plainly,
 )
-from stentor.index.catalog import PACKED, has_outgrown, structures
+from stentor.index.catalog import PACKED, is_for_few, structures
 
 if TYPE_CHECKING:
     from stentor.engine.engine import Engine
-    from stentor.engine.state import State
+    from stentor.index.contract import Index
 
 COVERING: Final = "covering"
 #: Subscriptions and live events, or records of a batch, from which an engine is large.
@@ -214,15 +214,9 @@ def are_ready(name: str) -> bool:
     return own.is_over or not own.is_running()
 
 
-def is_outgrown(state: State, chosen_for: int | None) -> bool:
-    """Whether 'auto' would choose another structure for *state* now, which is compiled.
-
-    It has *chosen_for* so many subscriptions (None: it is not 'auto') and waits for twice as many.
-    """
-    count = len(state.subscribers)
-    if chosen_for is None or count < 2 * chosen_for or not has_outgrown(state.index, count):
-        return False
-    return are_ready(PACKED)
+def is_outgrown(index: Index) -> bool:
+    """Whether 'auto' would choose another structure than that of *index* for many, compiled."""
+    return is_for_few(index) and are_ready(PACKED)
 
 
 class ColdLock:

@@ -11,6 +11,7 @@ import time as _time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from stentor.engine.state import State, forget_unused
 from stentor.engine.tags import NO_TAGS, Tags, among_of
 from stentor.engine.top_k import TopK, read_count
 from stentor.errors import NeverMatchesWarning, SettingsError, StentorError, UnknownIdError
-from stentor.index.catalog import AUTO, index_class, structure_of
+from stentor.index.catalog import AUTO, index_class, reconsidered_from, structure_of
 from stentor.index.verify.candidates import CandidateCounts
 from stentor.language.builder import Built
 from stentor.language.check import check_expression
@@ -92,7 +93,7 @@ class Engine(Questions):
         self._index = index
         self._index_class = index_class(index)
         self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
-        self._chosen_for: int | None = 0 if index == AUTO else None
+        self._reconsidered_from = reconsidered_from(0) if index == AUTO else inf
         self._raw_state = State(self._index_class())  # a change of it may be cut off
         self._batches = BatchReader(self.schema, self.limits, self._clock.now)
         self._reader = EventReader(self.schema, self.limits)
@@ -201,15 +202,12 @@ class Engine(Questions):
     ) -> list[str]:
         """End the subscriptions of *owner* that have all of *labels*; their ids, sorted."""
         if owner is None and not labels:
-            raise SettingsError(
-                "unsubscribe_all ends those of an owner, or of some labels: say which"
-            )
+            raise SettingsError("unsubscribe_all ends those of an owner, or of labels: say which")
         when = read_time(time, "time")
         with self._lock:
             ids = self.subscriptions(owner, labels)
-            for answer in self._report(
-                *self._batches.records([Unsubscribe(id, when) for id in ids])
-            ):
+            ended = self._batches.records([Unsubscribe(id, when) for id in ids])
+            for answer in self._report(*ended):
                 if isinstance(answer, StentorError):
                     raise answer
         return ids
@@ -224,9 +222,8 @@ class Engine(Questions):
     ) -> WantedBy:
         """The ids of those who want *event*, sorted; with an *until* it stays live till then.
 
-        With *among* it is for those alone that have all of these labels.
-
-        The answer's `shrunk` lists the safe regions that a live event made smaller: whom to notify.
+        With *among* it is for those alone that have all of these labels. The answer's `shrunk`
+        lists the safe regions that a live event made smaller: whom to notify.
         """
         end = None if until is None else read_time(until, "until")
         when = None if time is None else read_time(time, "time")
@@ -247,8 +244,8 @@ class Engine(Questions):
                 state.pass_record(admitted.seq, admitted.time)
                 raise admitted.error
             encoded = one.encode(admitted.time, admitted.seq)
-            if chosen := among_of(one.among[0]):
-                rows = match(state, encoded.columns, None, 1, [chosen]).rows
+            if one.among[0]:
+                rows = match(state, encoded.columns, None, 1, [among_of(one.among[0])]).rows
             else:
                 rows = state.index.match_one(encoded)
             wanted_by = WantedBy(state.subscribers.sorted_ids(rows))
@@ -303,8 +300,7 @@ class Engine(Questions):
 
         A record is a dict with an `op` (subscribe, unsubscribe, move, publish, update, withdraw),
         one of `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its
-        error.
-        With *top*, an event is for its k best only, by *scoring* ("sum" or "max").
+        error. With *top*, an event is for its k best only, by *scoring* ("sum" or "max").
         """
         best = TopK.read(top, scoring)
         cold.expect(self, records)
@@ -443,7 +439,8 @@ class Engine(Questions):
 
     def _tidy(self, state: State) -> None:
         """Give memory back, where much is gone; let 'auto' go on to what suits so many."""
-        if cold.is_outgrown(state, self._chosen_for) or state.is_crowded():
+        are_many = len(state.subscribers) >= self._reconsidered_from
+        if (are_many and cold.is_outgrown(state.index)) or state.is_crowded():
             self._rebuild(state)
         else:
             state.forget_dropped()
@@ -454,7 +451,7 @@ class Engine(Questions):
             columns = state.index.columns_of(state.index.current_rows())
             self._index_class = index_class(AUTO, columns)
             self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
-            self._chosen_for = len(state.subscribers)
+            self._reconsidered_from = reconsidered_from(len(state.subscribers))
         self._state = state.rebuilt(self._index_class)
 
     def _forget_unused(self) -> None:

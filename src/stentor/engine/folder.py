@@ -25,7 +25,13 @@ from stentor.engine.state import State
 from stentor.engine.tags import TagArrays, TagTable
 from stentor.engine.texts import ExpressionTexts
 from stentor.errors import FolderError, SettingsError
-from stentor.index.catalog import AUTO, index_class, structure_class, structure_of
+from stentor.index.catalog import (
+    AUTO,
+    index_class,
+    reconsidered_from,
+    structure_class,
+    structure_of,
+)
 from stentor.index.contract import NOTHING_LEARNED, Learned
 from stentor.index.layered import layered
 from stentor.index.storage.arrays import (
@@ -247,7 +253,7 @@ def _opened(
         raise FolderError(f"{path} is damaged: its manifest cannot be right ({error})") from None
     schema.is_shared = False
     if meta.get("auto", False):
-        engine._index, engine._chosen_for = AUTO, 0
+        engine._index, engine._reconsidered_from = AUTO, reconsidered_from(0)
     try:
         size = sum(file.lstat().st_size for file in current(path).rglob("*"))
     except OSError as error:  # a save goes on, or the disk fails

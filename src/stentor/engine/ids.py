@@ -176,6 +176,13 @@ class IdTable:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, or in mapped files: the ids, and how their rows are found."""
+        numbers = len(self._rows) * sys.getsizeof(1 << 20)  # each row is an int of Python's
+        order = sum(array.nbytes for array in self._order)
+        return self.ids.nbytes + sys.getsizeof(self._rows) + numbers + order
+
     def row(self, id: str) -> int:
         """The current row of *id*, or NO_ROW."""
         known = self._rows.get(id)

@@ -233,10 +233,20 @@ class Questions(ABC):
         return iter(sorted(ids))
 
     def stats(self) -> dict[str, Any]:
-        """Counts and sizes: what is in which structure, in how many bytes."""
+        """Counts and sizes: what is in which structure, in how many bytes.
+
+        `bytes` is all of it; of that, `bytes of columns`, `of ids` and `of texts` are the engine's
+        own, and the rest is the structure's.
+        """
         with self._lock:
+            state = self._state
+            index = state.index.stats()
+            ids, texts = state.subscribers.nbytes + state.events.nbytes, state.texts.nbytes
             return {
-                **self._state.index.stats(),
+                **index,
+                "bytes": index["bytes"] + ids + texts,
+                "bytes of ids": ids,
+                "bytes of texts": texts,
                 "attributes": len(self.schema),
                 "records": self._state.seq,
             }

@@ -112,9 +112,14 @@ def choice(columns: SubscriptionColumns) -> Choice:
     return Choice(PACKED, f"{alternatives:,} alternatives are at least {_MANY:,}")
 
 
-def has_outgrown(index: Index, subscriptions: int) -> bool:
-    """Whether `auto` would choose another structure than that of *index* for so many."""
-    return subscriptions >= _MANY and structure_of(type(index)).name != PACKED
+def reconsidered_from(chosen_for: int) -> int:
+    """From how many subscriptions on `auto`, having *chosen_for* so many, may choose anew."""
+    return max(_MANY, 2 * chosen_for)
+
+
+def is_for_few(index: Index) -> bool:
+    """Whether `auto` would choose another structure than that of *index* for many."""
+    return structure_of(type(index)).name != PACKED
 
 
 class StructureSettings(Protocol):
