@@ -16,7 +16,7 @@ SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 BASE_PYTHON = $(shell for python in $(PYTHON3) python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$python -c '$(SUPPORTED)' 2>/dev/null; then echo $$python; break; fi; done)
 
-.PHONY: help demo serve browser test check bench soak cluster docs docs-serve release format requirements clean
+.PHONY: help demo serve browser test check bench soak cluster docs docs-serve format requirements clean
 
 help: ## List the targets
 	@echo 'usage: make TARGET'
@@ -67,9 +67,6 @@ docs: $(VENV)/.docs ## Build the site into build/docs (its notebooks run)
 docs-serve: docs ## Build the site and show it on http://127.0.0.1:8000
 	@$(PYTHON) -m http.server --bind 127.0.0.1 --directory build/docs 8000
 
-release: $(VENV)/.release ## Build both packages into dist, twice, and try them in a clean environment
-	@.ci/release
-
 format: $(INSTALLED) ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff check --fix --quiet
 	@$(PYTHON) -m ruff format
@@ -92,11 +89,6 @@ clean: ## Remove caches and builds (.venv stays)
 $(VENV)/.docs: $(INSTALLED) requirements/docs.txt
 	@$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip >/dev/null
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
-	@touch $@
-
-$(VENV)/.release: $(INSTALLED) requirements/release.txt
-	@$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip >/dev/null
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
 	@touch $@
 
 # A .venv that already holds a supported Python is kept and brought up to date.

@@ -24,7 +24,7 @@ from stentor.model.record import Publish, Subscribe
 from stentor.wire.events import event_to_dict
 from stentor.wire.files import open_records
 from stentor.wire.formats import ReadSettings
-from stentor.wire.records import Op
+from stentor.wire.records import Op, subscription_to_dict
 
 #: The sample is measured whole and by its quarter; what is larger is cut.
 MOST_SAMPLED: Final = 100_000
@@ -170,9 +170,8 @@ def _records(path: Path, op: Op, schema: Schema) -> Iterator[dict[str, Any]]:
     for chunk in open_records(path, schema, ReadSettings(default_op=op)):
         for record in chunk.records:
             if isinstance(record, Subscribe) and op == "subscribe":
-                one = record.subscription
-                found: dict[str, Any] = {"id": one.id, "expression": str(one.expression)}
-                yield found if one.at is None else found | {"at": one.at}
+                found = subscription_to_dict(record.subscription)
+                yield {key: found[key] for key in ("id", "expression", "at") if key in found}
             elif isinstance(record, Publish) and op == "publish":
                 yield event_to_dict(record.event)
 
