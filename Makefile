@@ -16,7 +16,7 @@ SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 BASE_PYTHON = $(shell for python in $(PYTHON3) python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$python -c '$(SUPPORTED)' 2>/dev/null; then echo $$python; break; fi; done)
 
-.PHONY: help demo serve browser test check bench soak cluster docs docs-serve format requirements clean
+.PHONY: help demo serve browser test check bench soak cluster docs docs-serve release format requirements clean
 
 help: ## List the targets
 	@echo 'usage: make TARGET'
@@ -42,11 +42,12 @@ test: $(INSTALLED) ## Run all tests
 	@$(VENV)/bin/stentor warm
 	@$(PYTHON) -m pytest -q -n $(WORKERS) --dist loadgroup --durations 30 $(ARGS)
 
-check: $(INSTALLED) ## Check style, types, the direction of imports and the documents' examples
+check: $(INSTALLED) ## Check style, types, the direction of imports, spelling and the documents' examples
 	@$(PYTHON) -m ruff check --quiet
 	@$(PYTHON) -m ruff format --check --quiet
 	@$(PYTHON) -m mypy --strict src lab/src
 	@$(VENV)/bin/lint-imports --no-logo
+	@$(VENV)/bin/codespell *.md docs examples src lab/src lab/*.md .github
 	@$(VENV)/bin/stentor warm
 	@if [ -d tests/docs ]; then $(PYTHON) -m pytest -q tests/docs; fi
 
@@ -54,7 +55,7 @@ bench: $(INSTALLED) ## Time the scan and print the ratios
 	@$(VENV)/bin/stentor-lab bench scan $(ARGS)
 
 soak: $(INSTALLED) ## Run the tests for hours: many more examples, OPERATIONS and CRASHES
-	@HYPOTHESIS_PROFILE=soak STENTOR_SOAK_OPERATIONS=$(OPERATIONS) STENTOR_CRASHES=$(CRASHES) \
+	@HYPOTHESIS_PROFILE=soak STENTOR_SOAK_OPERATIONS=$(OPERATIONS) STENTOR_CRASHES=$(CRASHES) STENTOR_SCHEDULES=10000 STENTOR_FRAMES=100000 \
 		$(PYTHON) -m pytest -n $(WORKERS) --dist loadgroup tests lab/tests $(ARGS)
 
 cluster: $(INSTALLED) ## Run one job on a Spark cluster of two workers, and compare (two minutes)
@@ -66,6 +67,9 @@ docs: $(VENV)/.docs ## Build the site into build/docs (its notebooks run)
 
 docs-serve: docs ## Build the site and show it on http://127.0.0.1:8000
 	@$(PYTHON) -m http.server --bind 127.0.0.1 --directory build/docs 8000
+
+release: $(VENV)/.release ## Build both packages into dist, twice, and try them in a clean environment
+	@.ci/release
 
 format: $(INSTALLED) ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff check --fix --quiet
@@ -89,6 +93,11 @@ clean: ## Remove caches and builds (.venv stays)
 $(VENV)/.docs: $(INSTALLED) requirements/docs.txt
 	@$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip >/dev/null
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
+$(VENV)/.release: $(INSTALLED) requirements/release.txt
+	@$(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip >/dev/null
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
 	@touch $@
 
 # A .venv that already holds a supported Python is kept and brought up to date.

@@ -22,6 +22,7 @@ exclude_patterns = ["_build", "_extensions", "conf.py"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"
+nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 # Blocks of these kinds are checked by tests/docs; to a reader they are tables of text.
 suppress_warnings = ["misc.highlighting_failure"]

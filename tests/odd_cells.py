@@ -113,7 +113,31 @@ POINTS = [
     OddCell("point", b"POINT(1 2)"),
 ]  # fmt: skip
 
-CELLS = [*NUMBERS, *RANGES, *STRINGS, *BOOLEANS, *TIMES, *POINTS]
+POINTS += [
+    *(OddCell("point", one) for one in (
+        "POINT(1 2)", "point ( -1.5 2e1 )", "POINT Z (1 2 3)", "SRID=4326;POINT(1 2)", "POINT(1)", "POINT EMPTY",
+        "POINT(200 1)", "LINESTRING(1 2, 3 4)", "1 2", "0101000000000000000000f03f0000000000000040", "01010000",
+        bytes.fromhex("0101000000000000000000f03f0000000000000040"),
+        bytes.fromhex("0101000020e6100000000000000000f03f0000000000000040"),
+        bytes.fromhex("0102000000000000000000f03f0000000000000040"), b"",
+    )),
+]  # fmt: skip
+_SET = pa.struct([("set", pa.list_(pa.string()))])
+SETS = [
+    *(OddCell("set", one) for one in (
+        ["a", "b"], ["b", "a", "b"], [], None, [1, 2], [1.0, 2.0, 3.0], [2**53 + 1], ["", " ", "\x00", "é", "e\u0301"],
+        [True], [["a"]], [{"a": 1}], "a", "[]", '["a", 1]', "[1, 2", "[[1]]", 5, b"x", {"a": 1}, {"set": ["a"]},
+        {"set": [1, 2]}, {"set": "[1, 2]"}, {"low": 1, "high": 2}, ["x" * 201], [_HALF], np.array([1.0, 2.0]),
+    )),
+    *(OddCell("set", one, pa.list_(pa.string())) for one in (["a", None], [None], [])),
+    *(OddCell("set", one, pa.list_(pa.float64())) for one in ([1.0, math.nan], [None, 1.0], [-0.0], [math.inf])),
+    OddCell("set", ["a", 1]), OddCell("set", [Decimal("1.5")]), OddCell("set", {"set": ["a"]}, _SET),
+    OddCell("string", {"set": ["a"]}), OddCell("number", {"low": 5}), OddCell("number", {"above": 1, "below": 2}),
+    OddCell("number", {"low": 1, "above": 1}), OddCell("number", {"above": 2, "high": 2}),
+    OddCell("timestamp", {"above": "2026-01-01"}), OddCell("timestamp", {"below": datetime(2026, 1, 2, tzinfo=UTC)}),
+]  # fmt: skip
+
+CELLS = [*NUMBERS, *RANGES, *STRINGS, *BOOLEANS, *TIMES, *POINTS, *SETS]
 
 _WEIGHTS = pa.map_(pa.string(), pa.float64())
 _MOMENT = np.datetime64

@@ -33,6 +33,7 @@ from stentor.errors import (
     UnknownIdError,
 )
 from stentor.language.parser import parse
+from stentor.service.links.frames import LinkRefusedError
 from stentor.service.refusals import RefusedError
 
 PLAIN = (
@@ -65,6 +66,7 @@ FORMS = [
     UnknownIdError("no subscription has the id 'ana'", id="ana"),
     ServiceError("the service does not answer", kind="unreachable"),
     RefusedError(429, "too_many", "too many connections", retry_after=5),
+    LinkRefusedError(4410, "the brokers would form a ring"),
 ]
 
 

@@ -56,6 +56,8 @@ def test_the_numbers_are_those_of_saved_folders():
         "CIRCLE": 9,
         "OWN_CIRCLE": 10,
         "POLYGON": 11,
+        "REGULAR": 12,
+        "PHRASE": 13,
     }
     assert all(type(getattr(kinds, kind.name)) is int for kind in PredicateKind)
     assert (KIND_MASK, NEGATED) == (63, 64)

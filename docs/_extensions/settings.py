@@ -23,12 +23,12 @@ class Settings(Directive):
         """A table of keys, and one for each section of the file."""
         module, _, name = self.arguments[0].rpartition(".")
         struct = getattr(import_module(module), name)
-        plain = [one for one in msgspec.structs.fields(struct) if not _is_struct(one.type)]
-        lines = _table(plain)
-        for section in msgspec.structs.fields(struct):
-            if _is_struct(section.type):
-                lines += ["", _code_marks(section.type.__doc__.splitlines()[0]), ""]
-                lines += _table(msgspec.structs.fields(section.type))
+        fields = msgspec.structs.fields(struct)
+        lines = _table([one for one in fields if _section_of(one.type) is None])
+        for section in map(_section_of, (one.type for one in fields)):
+            if section is not None:
+                lines += ["", _code_marks((section.__doc__ or "").splitlines()[0]), ""]
+                lines += _table(msgspec.structs.fields(section))
         section = nodes.section()
         section.document = self.state.document
         nested_parse_with_titles(self.state, StringList(lines, "settings"), section)
@@ -66,6 +66,12 @@ def _default(field: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(f"``{one}``" for one in value)
     return f"{value:,}" if isinstance(value, int) else f"``{value}``"
+
+
+def _section_of(kind: Any) -> type[msgspec.Struct] | None:
+    """The struct of a section, also of one that may stand several times."""
+    inside = [kind, *get_args(kind)]
+    return next((one for one in inside if _is_struct(one)), None)
 
 
 def _is_struct(kind: Any) -> bool:

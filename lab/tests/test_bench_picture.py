@@ -69,7 +69,9 @@ def test_a_picture_has_every_title_row_and_part(tmp_path):
 
 
 def test_the_command_draws_what_it_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("stentor_lab.bench.run", lambda subject, options: result(table("a", 1.0)))
+    monkeypatch.setattr(
+        "stentor_lab.bench.command.run", lambda subject, options: result(table("a", 1.0))
+    )
     path = tmp_path / "bench.png"
     ran = CliRunner().invoke(app, ["bench", "brokers", "--picture", str(path)])
     assert ran.exit_code == 0, ran.output
@@ -77,7 +79,7 @@ def test_the_command_draws_what_it_measured(tmp_path, monkeypatch):
 
 
 def test_a_picture_that_cannot_be_drawn_is_refused_before_anything_is_measured(monkeypatch):
-    monkeypatch.setattr("stentor_lab.bench.run", lambda *arguments: pytest.fail("measured"))
+    monkeypatch.setattr("stentor_lab.bench.command.run", lambda *arguments: pytest.fail("measured"))
     for name in ("bench.gif", "gone/bench.png"):
         ran = CliRunner().invoke(app, ["bench", "scan", "--picture", name])
         assert isinstance(ran.exception, SettingsError)

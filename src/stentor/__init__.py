@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from stentor.engine.safe_region import SafeRegion
     from stentor.engine.why_not import Rejection, RejectionCount
     from stentor.errors import StentorError
-    from stentor.language.builder import box, col, here, polygon, weight
+    from stentor.language.builder import box, col, here, multipolygon, polygon, weight
     from stentor.language.evaluate import evaluate
     from stentor.language.limits import Limits
     from stentor.language.parser import parse
     from stentor.language.printer import to_text
     from stentor.model import Changes, Event, EventChanges, Match, Schema, Subscription
     from stentor.wire.limits import RecordLimits
+    from stentor.wire.mapping import mapped
 
 _HOMES = {
     "Changes": "stentor.model",
@@ -56,6 +57,8 @@ _HOMES = {
     "col": "stentor.language.builder",
     "evaluate": "stentor.language.evaluate",
     "here": "stentor.language.builder",
+    "mapped": "stentor.wire.mapping",
+    "multipolygon": "stentor.language.builder",
     "parse": "stentor.language.parser",
     "polygon": "stentor.language.builder",
     "to_text": "stentor.language.printer",
@@ -86,6 +89,8 @@ __all__ = [
     "col",
     "evaluate",
     "here",
+    "mapped",
+    "multipolygon",
     "parse",
     "polygon",
     "to_text",

@@ -19,7 +19,7 @@ from stentor._jit import instruction
 
 #: Numba and llvmlite have no type hints.
 TYPES: Any = types
-_TOOLS: Any = cgutils
+TOOLS: Any = cgutils
 _MODELS: Any = models
 
 #: 64-bit words of a line.
@@ -156,7 +156,7 @@ def _compiled_any(context: Any, line: Any) -> Any:
             for start in (0, WORDS // 2)
         ]
         joined = builder.or_(*parts)
-        reduce = _TOOLS.get_or_insert_function(
+        reduce = TOOLS.get_or_insert_function(
             builder.module, ir.FunctionType(LONG, [half]), "llvm.vector.reduce.or.v4i64"
         )
         return builder.icmp_unsigned("!=", builder.call(reduce, [joined]), LONG(0))

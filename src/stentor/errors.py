@@ -132,7 +132,7 @@ class FolderError(StentorError, OSError):
 
 
 class StoreError(FolderError):
-    """A broker's store that is damaged, full, open elsewhere or another's; a broker without it."""
+    """A store that is damaged, full, open elsewhere or another's; a broker or engine without it."""
 
 
 class BrokenEngineError(StentorError, RuntimeError):

@@ -12,8 +12,8 @@ from threading import Thread
 import pytest
 
 from stentor.broker import Broker, Overlay, Store
-from stentor.broker.database import Database
 from stentor.broker.interest import CLIENT
+from stentor.engine.database import Database
 from stentor.errors import StoreError
 from stentor.model import Changes, Point, Schema
 from tests.support.broker_records import SCHEMA, SECOND, SPACE, event, wish

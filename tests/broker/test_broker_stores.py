@@ -193,7 +193,7 @@ def test_an_overlay_that_goes_on_knows_whose_ids_stand():
 def test_a_file_that_is_no_brokers_is_refused(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"no database at all" * 100)
-    with pytest.raises(FolderError, match="no broker's database"):
+    with pytest.raises(FolderError, match="no store of Stentor's"):
         Store(path)
     store = Store()
     store.keep_fact("version", 99)

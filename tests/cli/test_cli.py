@@ -314,10 +314,14 @@ def test_output_that_nobody_reads_ends_quietly(folder):
 
 
 @pytest.mark.parametrize("name", ["events.csv", "events.tsv", "events.txt"])
-def test_csv_is_refused_with_what_to_do(folder, name):
-    (folder / name).write_text("id,text,price\ne1,iPad,299\n")
-    with pytest.raises(RecordError, match=r"looks like CSV.*JSON lines.*--spark"):
-        run("match", "-s", "subscriptions.jsonl", "-e", name)
+def test_csv_is_read_and_its_columns_are_mapped(folder, name):
+    (folder / name).write_text("id,text,Preis,lon,lat\ne1,iPad,299,151.2,-33.87\n")
+    (folder / "wishes.jsonl").write_text(
+        '{"id": "ana", "expression": "price < 300 AND ST_DWithin(loc, ST_Point(151.2, -33.87), 9)"}'
+    )
+    columns = ("--columns", "loc=lon,lat", "--columns", "price=Preis")
+    run("match", "-s", "wishes.jsonl", "-e", name, "-o", "out.jsonl", *columns)
+    assert (folder / "out.jsonl").read_text() == '{"event": "e1", "subscription": "ana"}\n'
 
 
 def test_results_are_not_written_through_what_others_put_there(folder):

@@ -13,7 +13,7 @@ from stentor.covering.graph.g_k import CoveringGraph
 from stentor.covering.graph.poset import PosetGraph
 from stentor.covering.trie.table import TrieTable
 from stentor.encoding.columns import read_only_columns
-from stentor.encoding.kinds import NEGATED, POLYGON
+from stentor.encoding.kinds import NEGATED, PredicateKind
 from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
 from stentor.language.normal_predicates import Intervals, IsPresent, Membership, NormalPredicate
 from stentor.language.normalise import NormalForm, normalise
@@ -231,7 +231,8 @@ def test_columns_of_a_kind_that_is_not_known_are_covered_by_nothing():
              "has_any(brand, 'a')", "brand IS NOT NULL", "brand NOT LIKE 'b%'"]  # fmt: skip
     several = [NormalisedSubscription(normalise(parse(text, schema=schema))) for text in texts]
     columns = encode_subscriptions([*several, several[2], several[4]], schema)
-    for strange in (POLYGON + 1, 40, (POLYGON + 1) | NEGATED):
+    unknown = max(PredicateKind) + 1
+    for strange in (unknown, 40, unknown | NEGATED):
         kind = columns.kind.copy()
         kind[-2:] = strange
         graph = CoveringGraph(schema)

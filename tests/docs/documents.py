@@ -5,6 +5,8 @@ Kinds of blocks, and what is done with them:
     python       runs by itself; a `text` block right behind it is what it prints
     py           a step of CONTRIBUTING's worked example (tests/test_kinds.py)
     python spark the same, in the tests that have a Spark session (tests/spark/test_documents.py)
+    python kafka, sh kafka
+                 steps of one page, one after another, with a broker (the same tests)
     sh           each line is a command; a `text` block right behind it is what they print
     match        expression | event | perhaps: at [x, y] | true, false or unknown[, score 2]
     match plane  the same, on a plane
@@ -16,6 +18,7 @@ Kinds of blocks, and what is done with them:
     (no kind)    a drawing
 """
 
+import json
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +29,8 @@ PAGES = [
     *(ROOT / name for name in ("SECURITY.md", "CODE_OF_CONDUCT.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
+DATA = ROOT / "docs" / "tutorials" / "data"
 KINDS = {"python", "py", "sh", "match", "error", "toml", "json", "jsonl", ""}
 KINDS |= {"{toctree}", "{include}", "{eval-rst}", "{literalinclude}", "{commands}", "{settings}"}
 
@@ -114,15 +119,23 @@ def files() -> dict[str, str]:
     return {block.name: block.text for block in blocks("json", "jsonl", "toml") if block.name}
 
 
+def enter(folder: Path) -> None:
+    """Put what examples find into *folder*: files that pages show, and the tutorials' data."""
+    for name, text in files().items():
+        (folder / name).write_text(text, "utf-8")
+    (folder / "data").symlink_to(DATA, target_is_directory=True)
+
+
 def links() -> list[Link]:
     """The links that lead to no other site, each once for its page."""
-    found = (Link(page, target) for page in PAGES for target in _LINK.findall(_prose(page)))
+    pages = [*PAGES, *NOTEBOOKS]
+    found = (Link(page, target) for page in pages for target in _LINK.findall(prose(page)))
     return list(dict.fromkeys(link for link in found if "://" not in link.target))
 
 
 def anchors(page: Path) -> set[str]:
     """What a link to a place in *page* may have after its #."""
-    titles = (_HEADING.fullmatch(line) for line in _prose(page).splitlines())
+    titles = (_HEADING.fullmatch(line) for line in prose(page).splitlines())
     plain = (re.sub(r"[^\w\- ]", "", title[1].lower()) for title in titles if title)
     return {title.strip().replace(" ", "-") for title in plain}
 
@@ -131,16 +144,20 @@ def table(page: str, first: str) -> list[list[str]]:
     """The rows, without backquotes, of the table of *page* whose header begins with *first*."""
     rows = [
         [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
-        for line in [*_prose(ROOT / page).splitlines(), ""]
+        for line in [*prose(ROOT / page).splitlines(), ""]
     ]
     start = next(place for place, row in enumerate(rows) if len(row) > 1 and row[0] == first)
     stop = next(place for place in range(start, len(rows)) if len(rows[place]) < 2)
     return [[cell.replace("`", "") for cell in row] for row in rows[start + 2 : stop]]
 
 
-def _prose(page: Path) -> str:
-    """The text of *page* without its blocks."""
-    return re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+def prose(page: Path) -> str:
+    """The text of *page* without its blocks; of a notebook, without its code."""
+    text = page.read_text("utf-8")
+    if page.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        text = "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "markdown")
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def _name(page: Path) -> str:

@@ -17,13 +17,14 @@ from stentor.model import Schema
 from stentor.wire.files import open_records
 from stentor.wire.formats import ReadSettings
 from stentor.wire.rejected import Rejected
-from tests.docs.documents import KINDS, ROOT, Block, blocks, files
+from tests.docs.documents import KINDS, ROOT, Block, blocks, enter
 
 #: Commands that take long by intention: their arguments are read, and no more.
-SLOW = ("bench", "demo", "stream")
+SLOW = ("bench", "demo", "size", "stream")
 
-PYTHON = [block for block in blocks("python") if block.name != "spark"]
-COMMANDS = blocks("sh")
+#: What needs Spark or Kafka is run by tests/spark/test_documents.py.
+PYTHON = [block for block in blocks("python") if not block.name]
+COMMANDS = [block for block in blocks("sh") if not block.name]
 RECORDS = [block for block in blocks("json", "jsonl") if not block.name]
 
 
@@ -34,6 +35,7 @@ def test_every_block_is_of_a_kind_that_is_checked() -> None:
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=str)
+@pytest.mark.filterwarnings("ignore:Using `httpx`")  # Starlette's, of its own test client
 def test_python_prints_what_the_page_says(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,7 +65,8 @@ def test_commands_do_what_the_page_says(
         elif program == "make":
             assert {one for one in arguments if "=" not in one} <= _targets(), line
         elif program == "pip":
-            assert set(re.findall(r"\.\[(\w+)\]", line.text)) <= _extras(), line
+            named = re.findall(r"\.\[([\w,]+)\]", line.text)
+            assert {one for extras in named for one in extras.split(",")} <= _extras(), line
         else:
             assert not program, f"{line}: nobody checks this program"
     if block.output is not None:
@@ -73,8 +76,7 @@ def test_commands_do_what_the_page_says(
 def _enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in *folder*, which holds the files that the documents show."""
     monkeypatch.chdir(folder)
-    for name, text in files().items():
-        Path(name).write_text(text, "utf-8")
+    enter(folder)
 
 
 def _run(program: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
@@ -122,9 +124,21 @@ def test_every_record_of_the_page_is_read(block: Block, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", [one for one in blocks("toml") if not one.name], ids=str)
-def test_every_file_of_a_stream_loads(block: Block, tmp_path: Path) -> None:
+def test_every_file_of_settings_loads(block: Block, tmp_path: Path) -> None:
     from stentor.pipeline.config.file import load
 
     path = tmp_path / "stentor.toml"
     path.write_text(block.text, "utf-8")
-    assert load(path).path == tmp_path / "out"
+    if "[[source]]" in block.text:
+        assert load(path).path == tmp_path / "out"
+    else:
+        _read_as_of_a_service(block, tmp_path)
+
+
+def _read_as_of_a_service(block: Block, folder: Path) -> None:
+    """Each key is known and of its type; files that it names need not be there."""
+    from stentor.service.settings import TomlSection, _read
+
+    mistakes: list[str] = []
+    _read(TomlSection("", tomllib.loads(block.text), mistakes), folder)
+    assert mistakes == []

@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import inspect
 import re
+import tomllib
 
 import pytest
 from typer.main import get_command
@@ -16,7 +17,7 @@ from stentor.language.lexer import RESERVED
 from stentor.language.predicates.calls import NAMES
 from stentor.model import Kind
 from stentor.wire.limits import RecordLimits
-from tests.docs.documents import PAGES, ROOT, Link, anchors, blocks, links, table
+from tests.docs.documents import NOTEBOOKS, PAGES, ROOT, Link, anchors, blocks, links, table
 
 DOCS = ROOT / "docs"
 LANGUAGE, ENGINE, FORMATS = "docs/language.md", "docs/engine.md", "docs/formats.md"
@@ -115,7 +116,8 @@ def test_every_option_of_every_command_is_listed() -> None:
 
 def test_every_page_is_in_the_site() -> None:
     listed = {line.text for block in blocks("{toctree}") for line in block.lines}
-    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
+    found = [*DOCS.rglob("*.md"), *NOTEBOOKS]
+    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in found}
     assert pages - {"index"} == {line for line in listed if not line.startswith(":")}
 
 
@@ -131,3 +133,54 @@ def test_everything_that_the_reference_names_is_there() -> None:
         if name != "stentor.errors":
             module, _, attribute = name.rpartition(".")
             assert hasattr(importlib.import_module(module), attribute), name
+
+
+def test_every_error_has_a_cause_and_a_remedy() -> None:
+    errors = {
+        name
+        for name, one in vars(stentor.errors).items()
+        if inspect.isclass(one) and issubclass(one, StentorError)
+    }
+    rows = table("docs/reference/errors.md", "error")
+    assert {row[0] for row in rows} == errors
+    assert all(cause and remedy for _, cause, remedy in rows)
+
+
+def test_every_kind_of_refusal_of_a_service_has_a_remedy() -> None:
+    sources = (ROOT / "src" / "stentor" / "service").rglob("*.py")
+    text = "".join(path.read_text("utf-8") for path in sources)
+    refused = set(re.findall(r'RefusedError\(\s*\d+, "(\w+)"', text))
+    rows = table("docs/reference/errors.md", "kind")
+    of_errors = {
+        row[0].removesuffix("Error").lower() for row in table("docs/reference/errors.md", "error")
+    }
+    assert {kind for kind, _, _ in rows} == refused - of_errors | {"conflict"}
+    for kind, status, _ in rows:
+        assert kind == "conflict" or re.search(rf'RefusedError\(\s*{status}, "{kind}"', text), kind
+
+
+def test_the_version_stands_in_one_place() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    lab = tomllib.loads(text_of("lab/pyproject.toml"))
+    assert "version" not in lab["project"]
+    assert lab["tool"]["hatch"]["version"]["path"] == "../pyproject.toml"
+    assert f"\nversion: {project['version']}\n" in text_of("CITATION.cff")
+    assert f"\n## [{project['version']}] - " in text_of("CHANGELOG.md")
+
+
+def test_supported_versions_are_those_of_the_package() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    listed = {name: versions for name, versions, _ in table("docs/reference/versions.md", "")}
+    assert project["requires-python"] == ">=3.11"
+    assert listed["Python"].startswith("3.11 to ")
+    needed = " ".join([*project["dependencies"], *project["optional-dependencies"]["spark"]])
+    for name, requirement in (
+        ("Numba", r"numba>=0\.63,<0\.69"),
+        ("NumPy", r"numpy>=2\.1"),
+        ("Arrow (pyarrow)", r"pyarrow>=22"),
+        ("Spark", r"pyspark>=4\.1,<5"),
+        ("Delta (deltalake)", r"deltalake>=1\.0"),
+    ):
+        least = re.search(requirement, needed)
+        assert least, name
+        assert re.search(r"[\d.]+", least[0].partition(">=")[2])[0] in listed[name]  # type: ignore[index]

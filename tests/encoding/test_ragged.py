@@ -8,17 +8,13 @@ from hypothesis import strategies as st
 from stentor.encoding.check import check
 from stentor.encoding.columns import EventColumns, SubscriptionColumns, empty, read_only_columns
 from stentor.encoding.kinds import (
-    BOX,
-    CIRCLE,
     NEGATABLE,
     NEGATED,
-    OWN_CIRCLE,
-    POLYGON,
-    STRING_INTERVAL,
     WITH_PAIRS,
     WITH_STRINGS,
     PredicateKind,
     is_among,
+    traits,
 )
 from stentor.encoding.ragged import concatenate, take, with_offsets
 from stentor.errors import CapacityError
@@ -51,12 +47,8 @@ def predicates_of(kinds, operands):
     )
 
 
-#: Operands that a kind has at least, where that is not one.
-LEAST = {STRING_INTERVAL: 2, BOX: 2, CIRCLE: 4, OWN_CIRCLE: 5, POLYGON: 2}
-
-
 def with_operands(kind, operand):
-    least = LEAST.get(kind, 1)
+    least = max(1, traits(PredicateKind(kind)).least_operands)
     some = st.lists(operand, min_size=least, max_size=least + 2).map(tuple)
     return predicates_of([kind, kind | NEGATED] if is_among(kind, NEGATABLE) else [kind], some)
 

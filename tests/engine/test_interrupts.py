@@ -18,7 +18,7 @@ import pytest
 import stentor
 from stentor import Engine
 from stentor.engine import state as engine_state
-from stentor.errors import BrokenEngineError, SettingsError
+from stentor.errors import BrokenEngineError, SettingsError, StentorError
 from stentor.index.catalog import names
 
 IS_SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
@@ -83,24 +83,65 @@ def event(chance, id):
     }
 
 
-def record(chance, number, time):
-    op = chance.choice(("subscribe", "subscribe", "unsubscribe", "move", "publish", "publish"))
+OPS = ("subscribe", "subscribe", "unsubscribe", "move", "publish", "publish", "update", "withdraw")
+
+
+def record(chance, number, time, *, op=None):
+    op = op or chance.choice(OPS)
     made = {"op": op, "id": chance.choice(IDS), "time": time}
     if op == "subscribe":
-        made |= {"expression": expression(chance), "at": place(chance)}
+        made |= {"expression": expression(chance), "at": place(chance), "labels": label(chance)}
+        made["owner"] = chance.choice(WORDS)
     if op == "move":
         made["at"] = place(chance)
     if op == "publish":
         made |= event(chance, f"e{number}")
-    if op in ("subscribe", "publish") and chance.random() < 0.6:
+    if op == "update":
+        made |= event(chance, f"u{chance.randrange(5)}")
+    if op == "withdraw":
+        made["id"] = f"u{chance.randrange(5)}"
+    if op in ("publish", "update"):
+        made["among"] = label(chance)
+    if op in ("subscribe", "publish", "update") and chance.random() < 0.6:
         made["until"] = time + chance.randrange(1, 6)
     return made
+
+
+def label(chance):
+    return chance.choice(({}, {}, {"of": "north"}, {"of": "south"}))
+
+
+def single(chance, number, time):
+    """A record as a call of its own."""
+    op = chance.choice((*OPS, "end_all"))
+    if op == "end_all":
+        owner = chance.choice(WORDS)
+        return lambda engine: engine.unsubscribe_all(owner, time=time)
+    made = record(chance, number, time, op=op)
+    if op in ("publish", "update"):
+        return lambda engine: getattr(engine, op)({n: v for n, v in made.items() if n != "op"})
+    return lambda engine: getattr(engine, op)(**{n: v for n, v in made.items() if n != "op"})
+
+
+def answered(call):
+    """*call*, whose refusal is an answer too."""
+
+    def answer(engine):
+        try:
+            return [call(engine)]
+        except StentorError as error:
+            return [error]
+
+    return answer
 
 
 def operation(chance, number):
     """Something that is done to an engine; the same to each that it is done to."""
     time = number // 3
-    kind = chance.choice(("one",) * 6 + ("step", "step", "moves", "table", "events", "rebuild"))
+    kinds = ("one",) * 3 + ("call",) * 4
+    kind = chance.choice((*kinds, "step", "step", "moves", "table", "events", "updates", "rebuild"))
+    if kind == "call":
+        return answered(single(chance, number, time))
     if kind == "one":
         made = [record(chance, number, time)]
         return lambda engine: list(engine.step(made))
@@ -121,6 +162,10 @@ def operation(chance, number):
         rows = [{**event(chance, f"b{number}-{one}"), "time": time} for one in range(3)]
         events = pa.Table.from_pylist(rows)
         return lambda engine: list(engine.publish_batch(events))
+    if kind == "updates":
+        rows = [{**event(chance, f"u{one}"), "time": time} for one in range(0, 5, 2)]
+        changed = pa.Table.from_pylist(rows)
+        return lambda engine: list(engine.update_batch(changed))
     return lambda engine: engine.rebuild()
 
 
@@ -141,6 +186,9 @@ def seen(engine):
     return (
         kept,
         [engine.get(id) for id in ids],
+        [engine.subscriptions(word) for word in WORDS],
+        engine.subscriptions(labels={"of": "north"}),
+        [engine.event(id) for id in engine.live()],
         [engine.top(probe, k=len(IDS)) for probe in PROBES],
         [engine.safe_region(id) for id in ids],
         [bool(engine.explain(id, probe)) for id in ids for probe in PROBES[:2]],

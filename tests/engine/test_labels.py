@@ -134,3 +134,11 @@ def test_a_large_share_is_found_by_the_index(history, share):
         answers = [one if not isinstance(one, Exception) else None for one in engine.step(history)]
         right = [one if not isinstance(one, Exception) else None for one in oracle.answers(history)]
         assert answers == right
+
+
+def test_those_that_are_over_by_then_are_not_among_the_ended():
+    engine = stentor.Engine(clock=None)
+    for id, until in (("ana", None), ("ben", 5), ("cem", None)):
+        engine.subscribe(id, "TRUE", owner="acme", until=until, time=1)
+    assert engine.unsubscribe_all("acme", time=9) == ["ana", "cem"]
+    assert list(engine) == []

@@ -171,10 +171,14 @@ def test_an_empty_engine_can_be_saved(tmp_path):
     assert again.publish({"id": "e", "price": 1}) == ["ana"]
 
 
-@pytest.mark.parametrize("fixed", [{"index": "scan"}, {"schema": {"price": "number"}}])
-def test_structure_and_schema_stay_those_that_were_saved(tmp_path, fixed):
+def test_the_structure_stays_the_one_that_was_saved(tmp_path):
     with pytest.raises(SettingsError, match="saved with"):
-        reopened(small_engine(), tmp_path, **fixed)
+        reopened(small_engine(), tmp_path, index="scan")
+
+
+def test_an_attribute_keeps_the_kind_that_was_saved(tmp_path):
+    with pytest.raises(SettingsError, match="price"):
+        reopened(small_engine(), tmp_path, schema={"price": "string"})
 
 
 # Folders that are something else.
@@ -367,6 +371,28 @@ def test_what_is_saved_while_it_is_opened_is_opened_once_more(tmp_path, monkeypa
     monkeypatch.setattr(folder_module, part, saved_first)
     opened = stentor.Engine.open(tmp_path / "kept", clock=None)
     assert opened.publish({"id": "e", "a": 2}) == ["later"]
+
+
+@pytest.mark.parametrize(("patience", "saves", "is_opened"), [(60.0, 8, True), (0.0, 8, False)])
+def test_a_folder_that_is_saved_again_and_again_is_opened_in_time(
+    tmp_path, monkeypatch, patience, saves, is_opened
+):
+    engine, folder, left = small_engine(), tmp_path / "kept", iter(range(saves))
+    engine.save(folder)
+    reads = folder_module._meta
+
+    def saved_first(path):
+        if next(left, None) is not None:
+            engine.save(folder)
+        return reads(path)
+
+    monkeypatch.setattr(folder_module, "_meta", saved_first)
+    monkeypatch.setattr(folder_module, "PATIENCE", patience)
+    if is_opened:
+        assert len(stentor.Engine.open(folder, clock=None)) == len(engine)
+    else:
+        with pytest.raises(FolderError, match="saved again faster than it can be opened"):
+            stentor.Engine.open(folder, clock=None)
 
 
 def test_a_file_that_goes_while_it_is_read_is_told_of(tmp_path, monkeypatch):

@@ -74,7 +74,7 @@ def opened(name, columns):
 
 
 #: A packed index without its small sizes: everything is in homes at once, or merged all the time.
-SMALL = ["packed pending=0", "packed pending=2 foreground=8"]
+SMALL = ["packed pending=0", "packed pending=2 foreground=8", "packed pending=0 home=nodes"]
 NAMES = [*names(), *SMALL]
 every_index = pytest.mark.parametrize("name", NAMES)
 on_every_index = for_each("name", NAMES)

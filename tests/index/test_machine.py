@@ -24,6 +24,7 @@ SMALL = [
     "be_star_tree capacity=2 window=2",
     "be_star_tree capacity=1 alpha=0.0 beta=1.5 loss=histogram split=approximate window=1",
     "packed pending=0",
+    "packed pending=0 home=nodes",
     "packed pending=2 foreground=4",
 ]
 few_subscriptions = st.lists(strategies.subscriptions(until=True, max_predicates=4), max_size=3)

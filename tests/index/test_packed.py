@@ -1,6 +1,7 @@
 """Packed at its limits: the same as the scan, wherever an array, a list or a record is full."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from stentor import Engine
@@ -183,3 +184,28 @@ def test_auto_goes_on_to_packed_by_itself_and_stays_auto_when_saved(monkeypatch,
     assert structure_of(type(opened._state.index)).name == "packed"
     assert opened._index == "auto"
     assert opened.publish({"id": "e2", "a": 7}) == ["s7"]
+
+
+@pytest.mark.parametrize("form", ["has_any(text, {})", "text IN ({})", "price IN ({})"])
+@pytest.mark.parametrize("words", [16, 17, 90])
+def test_a_list_of_any_length_is_found_by_its_members(form, words):
+    draw = np.random.default_rng(5)
+    quote = "{}" if "price" in form else "'w{}'"
+    lists = draw.integers(0, 9000 * words, (3000, words)).tolist()
+    engine = Engine(ALL_IN_HOMES)
+    engine.subscribe_batch(
+        pa.table(
+            {
+                "id": [str(row) for row in range(len(lists))],
+                "expression": [form.format(", ".join(map(quote.format, some))) for some in lists],
+            }
+        )
+    )
+    asked = [some[-1] for some in lists[:50]]
+    events = {"id": [f"e{row}" for row in range(50)]}
+    events |= {"price": asked} if "price" in form else {"text": [f"w{one}" for one in asked]}
+    report = engine.publish_batch(pa.table(events), candidates=True)
+    assert list(report) == [
+        sorted(str(row) for row, some in enumerate(lists) if one in some) for one in asked
+    ]
+    assert report.candidates.sum() <= 2 * report.matches.num_rows

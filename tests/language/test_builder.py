@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 
 from stentor.errors import ExpressionError, TypeConflictError
-from stentor.language.builder import Built, as_expression, box, col, here, polygon, weight
+from stentor.language.builder import (
+    Built,
+    as_expression,
+    box,
+    col,
+    here,
+    multipolygon,
+    polygon,
+    weight,
+)
 from stentor.language.parser import parse
 from stentor.language.printer import to_text
 from stentor.model import (
@@ -20,12 +29,15 @@ from stentor.model import (
     Comparison,
     Constant,
     Has,
+    HasPhrase,
     In,
     IsNull,
     Kind,
     Like,
     Not,
     Or,
+    Overlaps,
+    Regular,
     Truth,
     Weighted,
     Within,
@@ -127,7 +139,16 @@ def rebuilt_predicate(predicate, column):
         case Within(_, Box(west, south, east, north)):
             return column.within(box(west, south, east, north))
         case Within(_, region):
-            return column.within(polygon(*(map(tuple, ring) for ring in region.rings)))
+            parts = [polygon(*(map(tuple, ring) for ring in rings)) for rings in region.parts]
+            return column.within(multipolygon(*parts))
+        case Regular(_, "ILIKE", pattern):
+            return column.ilike(pattern)
+        case Regular(_, _, pattern):
+            return column.rlike(pattern)
+        case HasPhrase(_, phrase):
+            return column.has_phrase(phrase)
+        case Overlaps(_, values):
+            return column.arrays_overlap(*map(plain, values))
 
 
 def plain(constant):

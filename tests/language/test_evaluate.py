@@ -4,11 +4,13 @@ import math
 from dataclasses import replace
 
 import pytest
+import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stentor.language.evaluate import Evaluation, evaluate
 from stentor.language.parser import parse
+from stentor.language.regular.syntax import folded
 from stentor.language.terms import fold_terms
 from stentor.language.tree import all_of, any_of
 from stentor.model import (
@@ -17,6 +19,7 @@ from stentor.model import (
     Circle,
     Comparison,
     Has,
+    HasPhrase,
     In,
     IsNull,
     Kind,
@@ -25,7 +28,9 @@ from stentor.model import (
     Or,
     Point,
     Range,
+    Regular,
     Schema,
+    Set,
     Truth,
     Weighted,
 )
@@ -86,6 +91,8 @@ def leaf(predicate, of, here):
         if isinstance(region, Circle):
             return region.contains(value, here, plane=False)
         return region.contains(value)
+    if isinstance(value, Set):
+        return any(one in value.members for one in predicate.values)
     given_value = value.value
     match predicate:
         case Comparison(_, "=", constant):
@@ -101,6 +108,13 @@ def leaf(predicate, of, here):
             return given_value in [constant.value for constant in values]
         case Like(_, pattern):
             return is_like(given_value, pattern)
+        case Regular(_, "RLIKE", pattern):
+            return re2.search(pattern, given_value) is not None
+        case Regular(_, "ILIKE", pattern):
+            return is_like(folded(given_value), folded(pattern))
+        case HasPhrase(_, phrase):
+            terms, wanted = fold_terms(given_value), fold_terms(phrase)
+            return f" {' '.join(wanted)} " in f" {' '.join(terms)} "
         case Has(_, words, every):
             terms = fold_terms(given_value)
             held = [all(term in terms for term in fold_terms(word)) for word in words]

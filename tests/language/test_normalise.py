@@ -19,14 +19,19 @@ from stentor.language.normal_predicates import (
     Membership,
     NormalPredicate,
     Pattern,
+    Phrase,
+    RegularPattern,
     StringInterval,
 )
 from stentor.language.normalise import MOST_COMPARED, _recent, normalise
 from stentor.language.parser import parse
 from stentor.language.predicates.comparison import complement, intersection
+from stentor.language.predicates.elements import member_term
+from stentor.language.predicates.keywords import has_run
 from stentor.language.predicates.pattern import like
+from stentor.language.regular.syntax import folded, found_in
 from stentor.language.terms import fold_terms
-from stentor.model import And, Box, Circle, Comparison, Constant, Kind, Not, Or, Range, Truth
+from stentor.model import And, Box, Circle, Comparison, Constant, Kind, Not, Or, Range, Set, Truth
 from tests.support import strategies
 
 
@@ -69,8 +74,15 @@ def holds(test, value, here):
             return test.contains(value.value)
         case Pattern(pattern, negated):
             return like(value.value, pattern) != negated
+        case RegularPattern("RLIKE", pattern, negated):
+            return found_in(value.value, pattern) != negated
+        case RegularPattern(_, pattern, negated):
+            return like(folded(value.value), folded(pattern)) != negated
+        case Phrase(terms, negated):
+            return has_run(fold_terms(value.value), list(terms)) != negated
         case Keywords(groups, negated):
-            terms = set(fold_terms(value.value))
+            is_set = isinstance(value, Set)
+            terms = set(map(member_term, value.members) if is_set else fold_terms(value.value))
             return any(set(group) <= terms for group in groups) != negated
         case Inside(Circle() as circle, negated):
             inside = circle.contains(value, here, plane=False)

@@ -27,6 +27,7 @@ from stentor.model import (
     Like,
     Not,
     Or,
+    Overlaps,
     Point,
     Polygon,
     Schema,
@@ -75,6 +76,9 @@ def predicates(name, kind):
     null = st.just(IsNull(name))
     if kind is Kind.POINT:
         return regions().map(lambda region: Within(name, region)) | null
+    if kind is Kind.SET:
+        members = st.lists(constants[Kind.NUMBER] | constants[Kind.STRING], min_size=1, max_size=3)
+        return members.map(lambda values: Overlaps(name, tuple(values))) | null
     equality, order = ["=", "!="], ["=", "!=", "<", "<=", ">", ">="]
     operators = st.sampled_from(equality if kind is Kind.BOOLEAN else order)
     constant = constants[kind]
@@ -93,7 +97,7 @@ def predicates(name, kind):
 @st.composite
 def odd_trees(draw):
     """Trees over one odd name of each kind."""
-    found = draw(st.lists(names, min_size=5, max_size=5, unique=True))
+    found = draw(st.lists(names, min_size=6, max_size=6, unique=True))
     predicate = st.one_of([predicates(name, kind) for name, kind in zip(found, Kind, strict=True)])
     weights = doubles.map(abs)
     leaf = predicate | st.builds(Weighted, predicate, weights) | st.builds(Truth, st.booleans())

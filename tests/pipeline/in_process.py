@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe, Update, Withdraw
 from stentor.pipeline.commit.housekeeping import Housekeeping
 from stentor.pipeline.commit.manifests import Commits
-from stentor.pipeline.storage.local import lock_folder
+from stentor.pipeline.storage.folder import StreamFolder, stream_folder
+from stentor.pipeline.storage.writers import lock_folder
 from stentor.pipeline.stream import shards
 from stentor.pipeline.stream.bases import BuildBasesStep
 from stentor.pipeline.stream.batch_loop import BatchLoop
@@ -163,17 +164,17 @@ def _until(record):
 class Stream:
     """A stream over a folder, which can be stopped and started again at any time."""
 
-    def __init__(self, path: Path, attributes, *, runner=None, frames=(), **settings) -> None:
+    def __init__(
+        self, path: Path | StreamFolder, attributes, *, runner=None, frames=(), **settings
+    ) -> None:
         self.runner = runner or InProcess()
-        self._path = path.resolve()
+        self._path = stream_folder(path)
         self._attributes = attributes
         self._frames = frames or (FrameSettings(most_rejected=1.0),)  # histories are full of errors
         # The batches' own time is always 0 here, which records are ahead of.
         own = {"has_order": True, "has_time": True, "most_ahead": None}
         self._settings = StreamSettings(**{**own, **settings})
         self.progress = []
-        for folder in ("bases", "segments", "live", "work"):
-            (self._path / folder).mkdir(parents=True, exist_ok=True)
         self.start()
 
     def start(self) -> None:

@@ -15,7 +15,7 @@ from stentor.errors import FolderError
 from stentor.pipeline.commit import manifests as commits_module
 from stentor.pipeline.commit.failpoints import FAILPOINTS
 from stentor.pipeline.commit.manifests import Commits, LiveSegment, Manifest, Segment, TableFile
-from stentor.pipeline.storage.local import lock_folder
+from stentor.pipeline.storage.writers import lock_folder
 
 SOURCES = Path(stentor.pipeline.__file__).parent
 
@@ -200,7 +200,7 @@ def test_a_file_is_no_folder_to_hold(tmp_path: Path) -> None:
 
 def test_a_folder_is_free_again_when_its_holder_is_killed(tmp_path: Path) -> None:
     program = (
-        "import sys, time, pathlib; from stentor.pipeline.storage.local import lock_folder\n"
+        "import sys, time, pathlib; from stentor.pipeline.storage.writers import lock_folder\n"
         "lock = lock_folder(pathlib.Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen(

@@ -19,7 +19,7 @@ from tests.programs.stream_in_process import BATCHES, SETTINGS, history
 
 PROGRAM = "tests.programs.stream_in_process"
 pytestmark = pytest.mark.xdist_group("killed in process")  # all runs are done at once
-_random = Random("two kills in a row")
+_random = Random("a kill, and another one")
 # Tables of an older release get their columns in the tests of tables.
 POINTS = [point for point in FAILPOINTS if point != "columns-added"]
 _AGAIN = [point for point in POINTS if point != "table-created"]  # that happens once

@@ -4,8 +4,10 @@ import time
 
 import pytest
 
+from stentor.pipeline.storage import copies
+from stentor.pipeline.storage.copies import ABANDONED
 from stentor.pipeline.stream import shards
-from stentor.pipeline.stream.shards import ABANDONED, local_copy
+from stentor.pipeline.stream.shards import local_copy
 
 
 @pytest.mark.parametrize(("later", "stays"), [(ABANDONED - 60, True), (ABANDONED + 60, False)])
@@ -18,7 +20,7 @@ def test_partial_copies_go_an_hour_after_they_last_grew(tmp_path, monkeypatch, l
     killed = copy.with_name(f".{copy.name}.0123.partial")
     copy.rename(killed)
     now = time.time() + later
-    monkeypatch.setattr(shards.time, "time", lambda: now)
+    monkeypatch.setattr(copies.time, "time", lambda: now)
     assert local_copy(base, tmp_path / "cache") == copy
     assert killed.exists() == stays
     assert (copy / "rows").read_bytes() == b"rows"

@@ -116,7 +116,7 @@ def test_a_remote_path_stays_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["s3a://b/out", "file:/out", "file:///out", "dbfs:/out", "gs:x"]
+    "address", ["ftp://b/out", "file:/out", "file:///out", "dbfs:/out", "gs:x"]
 )
 def test_an_address_elsewhere_is_no_folder_of_the_pipeline(tmp_path: Path, address: str) -> None:
     for key in ("path", "checkpoint", "local_cache"):
@@ -129,6 +129,16 @@ def test_an_address_elsewhere_is_no_folder_of_the_pipeline(tmp_path: Path, addre
     config = load(written(tmp_path, LEAST.replace('"in"', f'"{address}"')))
     assert config.sources[0].path == address  # what Spark reads may lie anywhere
     assert not list(tmp_path.glob("*:*"))
+
+
+def test_tables_may_lie_in_a_store_and_copies_may_not(tmp_path: Path) -> None:
+    tables = LEAST.partition("[tables]")[0] + '[tables]\npath = "s3a://b/out"\n'
+    config = load(written(tmp_path, f"{tables}[storage]\naws_region = 'here'\n"))
+    assert str(config.path) == "s3://b/out"
+    assert config.settings.storage == {"aws_region": "here"}
+    assert config.uses_s3
+    (found,) = mistakes(tmp_path, f'{tables}local_cache = "s3://b/copies"\n')
+    assert found.startswith("[tables], local_cache: s3://b/copies is an address of the scheme")
 
 
 def test_every_mistake_is_told_at_once_with_its_place(tmp_path: Path) -> None:
@@ -172,7 +182,7 @@ def test_every_mistake_is_told_at_once_with_its_place(tmp_path: Path) -> None:
         "[[source]] 2, topic: missing; expected its name",
         "[[source]] 2, servers: missing; expected host:port",
         "[[source]] 2, path: a source of format kafka has none",
-        "[schema], price: expected one of number, string, boolean, timestamp, point, number",
+        "[schema], price: expected one of number, string, boolean, timestamp, point, set, number",
         "[tables], path: missing; expected the folder of the tables",
         "[index], name: no index 'scna'; did you mean 'scan'?",
         "[index], top: expected a whole number of at least 1, got 0",
@@ -221,6 +231,14 @@ def test_every_mistake_is_told_at_once_with_its_place(tmp_path: Path) -> None:
                 "[[source]]\nkind='changes'\nformat='csv'\npath='c'\ncolumns={order='n'}\n[tables]",
             ),
             "all sources name a column for the order or none does; json ",
+        ),
+        (
+            ("[tables]", "[order]\nby = 'when'\n[schema]\nwhen = 'number'\n[tables]"),
+            "it holds the order, so that no subscription could ask for it",
+        ),
+        (
+            ("[tables]", "columns = {until = 'ends'}\n[schema]\nends = 'timestamp'\n[tables]"),
+            "[schema], ends: in json ",
         ),
     ],
 )

@@ -21,7 +21,7 @@ from stentor.model import Schema
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
 from stentor.model.values.time import BEGINNING, NEVER
 from stentor.pipeline.sources import Columns
-from stentor.pipeline.sources.text_records import TextFormat
+from stentor.pipeline.sources.text_records import TextFormat, TextReader
 from stentor.pipeline.stream.read_records import PartitionReader
 from stentor.pipeline.stream.settings import FrameSettings
 from stentor.wire.csv import Dialect
@@ -299,6 +299,40 @@ def test_changes_are_refused_alike_and_what_is_shown_of_them_is_the_record(tmp_p
 )
 def test_an_escape_of_csv_means_something_before_a_quote_only(line, cells):
     assert Dialect(escape="\\").cells(line) == cells
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells"),
+    [
+        ({"order": "seq"}, {"seq": "7"}),
+        ({"order": "seq", "time": "time"}, {"seq": "7", "time": "1700000000.5"}),
+        ({"order": "time", "time": "time"}, {"time": "1700000000"}),
+        ({"order": "sent", "time": "sent"}, {"sent": "2026-01-01T00:00:00Z"}),
+        ({"order": "n", "until": "ends"}, {"n": "-3", "ends": "4000000000"}),
+    ],
+)
+def test_a_line_of_csv_has_its_place_and_its_time_wherever_they_stand(columns, cells):
+    def read(dialect, *lines):
+        texts = TextFormat("records", Columns(**columns), dialect)
+        reader, told = TextReader(texts, SCHEMA, LIMITS), []
+        table, _ = reader.read(
+            pa.array([one.encode() for one in lines]),
+            [None] * len(lines),
+            lambda *bad: told.append(bad),
+        )
+        assert told == []
+        return table.to_pylist()
+
+    plain = {"op": "publish", "id": "e", "price": "5", **cells}
+    numbers = {
+        name: json.loads(cell) if cell[-1].isdigit() else cell
+        for name, cell in plain.items()
+        if name != "id"
+    }
+    (found,) = read(Dialect(), ",".join(plain), ",".join(plain.values()))
+    (expected,) = read(None, json.dumps(numbers | {"op": "publish", "id": "e"}))
+    assert found == expected
+    assert found["order"] is not None
 
 
 TEXTS = st.recursive(

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from stentor.pipeline.commit.housekeeping import remove_orphans, remove_unused
 from stentor.pipeline.commit.manifests import Commits, Manifest, Segment, TableFile
-from stentor.pipeline.storage.local import lock_folder
+from stentor.pipeline.storage.writers import lock_folder
 from stentor.pipeline.tables.delta import DeltaTables
 from stentor.pipeline.tables.files import TABLES, table_folder, table_schemas, write_file
 from tests.programs.killed_runs import serve
@@ -57,7 +57,7 @@ def run(path: Path) -> None:
     """What a pipeline does from its start to its fifth batch."""
     with lock_folder(path):
         commits = Commits(path)
-        if not DeltaTable.is_deltatable(str(table_folder(path, "deliveries"))):
+        if not DeltaTable.is_deltatable(str(table_folder(path, "deliveries").local)):
             DeltaTables(path, OLD_SCHEMAS, retention=timedelta(0))
         tables = DeltaTables(path, SCHEMAS, retention=timedelta(0), keep={"deliveries": KEPT})
         tables.roll_forward(commits.since(-1))

@@ -16,8 +16,8 @@ import traceback
 from pathlib import Path
 
 from stentor.broker import Overlay
-from stentor.broker.database import Database
 from stentor.engine import Engine
+from stentor.engine.database import Database
 from stentor.errors import StentorError
 from stentor.model import Changes, Schema
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe

@@ -15,21 +15,25 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from stentor.pipeline.commit import failpoints
 
-Run = Callable[[Path], None]
+Run = Callable[[Any], None]
 
 
 def serve(run: Run) -> None:
     """Take lines from the input until it ends."""
     for line in sys.stdin:
         folder, *points = line.split()
-        killed = [_forked(run, Path(folder), point) for point in [*points, ""]]
+        place = folder if "://" in folder else Path(folder)
+        killed = [_forked(run, place, point) for point in [*points, ""]]
         print(json.dumps(killed), flush=True)
 
 
-def killed_runs(program: str, runs: Iterable[tuple[Path, tuple[str, ...]]]) -> list[list[bool]]:
+def killed_runs(
+    program: str, runs: Iterable[tuple[Path | str, tuple[str, ...]]]
+) -> list[list[bool]]:
     """Have *program* do *runs*, each in a folder with its failpoints; which of them were killed."""
     lines = [" ".join([str(path), *points]) for path, points in runs]
     done = subprocess.run(
@@ -44,7 +48,7 @@ def killed_runs(program: str, runs: Iterable[tuple[Path, tuple[str, ...]]]) -> l
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def _forked(run: Run, path: Path, failpoint: str) -> bool:
+def _forked(run: Run, path: Path | str, failpoint: str) -> bool:
     """Run in a child process; whether it was killed."""
     child = os.fork()
     if not child:

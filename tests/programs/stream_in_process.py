@@ -4,6 +4,7 @@ All that keeps a stream small happens within its few batches: segments are folde
 joined, bases renewed, files merged, logs shortened, manifests pruned.
 """
 
+import os
 from datetime import timedelta
 from functools import cache, partialmethod
 from itertools import pairwise
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 import stentor
 from stentor.model.record import Record
+from stentor.pipeline.storage.folder import stream_folder
 from stentor.pipeline.tables.delta import DeltaTables
 from tests.pipeline.in_process import Stream, canonical
 from tests.programs.killed_runs import serve
@@ -42,11 +44,12 @@ def history() -> list[Record]:
     return Source("a history for crashes").records(BATCHES * RECORDS)
 
 
-def run(path: Path) -> None:
+def run(path: Path | str) -> None:
     """What a stream does from its start to its last batch; and a start that finds it done."""
     DeltaTables.compact = partialmethod(DeltaTables.compact, checkpoint_every=3)
     records = canonical(history())
-    stream = Stream(path, records.schema.field("attributes").type, **SETTINGS)
+    folder = stream_folder(path, cache=os.environ.get("STENTOR_TEST_COPIES"))
+    stream = Stream(folder, records.schema.field("attributes").type, **SETTINGS)
     while stream.next < BATCHES:
         start = stream.next * RECORDS
         cuts = [start, start + RECORDS // 2, start + RECORDS]

@@ -10,7 +10,8 @@ import pytest
 
 from stentor import Engine
 from stentor.errors import StoreError
-from stentor.service.core import Core, Records
+from stentor.service.core import Core
+from stentor.service.records import Records
 from stentor.service.settings import QueueSettings, ServeSettings
 
 

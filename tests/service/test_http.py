@@ -4,6 +4,7 @@ import json
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -52,10 +53,25 @@ def test_a_subscription_is_put_got_moved_listed_and_deleted(http: httpx.Client) 
 
 
 def test_ids_may_be_anything(http: httpx.Client) -> None:
-    for id in ("a/b", "ünï %20", "move"):
-        quoted = httpx.URL("http://x/" + id.replace("%", "%25")).raw_path.decode()[1:]
+    for id in ("a/b", "ünï %20", "move", "two\nlines", "ends in a line\n"):
+        quoted = quote(id)
         assert put(http, quoted, "id_price < 3", client="odd").status_code == 201
         assert http.get(f"/v1/subscriptions/{quoted}").json()["subscription"]["id"] == id
+
+
+def test_what_no_path_knows_is_refused_in_json(http: httpx.Client) -> None:
+    for method, path, status in (
+        ("GET", "/no%0Asuch", 404),
+        ("GET", "/nul%00", 404),
+        ("POST", "/v1/no%0Asuch", 404),
+        ("PATCH", "/v1/events", 405),
+    ):
+        refused = http.request(method, path)
+        assert (refused.status_code, refused.headers["content-type"]) == (
+            status,
+            "application/json",
+        )
+        assert refused.json()["error"]
 
 
 def test_many_subscriptions_come_as_lines_and_are_listed_by_pages(http: httpx.Client) -> None:
@@ -238,7 +254,7 @@ def test_questions_are_answered(http: httpx.Client) -> None:
         ("PUT", "/v1/subscriptions/x", b'{"expression": "p < here()"}', 400, "expression_syntax"),
         ("PUT", "/v1/subscriptions/" + "x" * 500, b'{"expression": "p < 1"}', 400, "record"),
         ("POST", "/v1/subscriptions", b"{}", 415, "unsupported"),
-        ("POST", "/v1/events", b'{"p": {"a": 1}}', 400, None),
+        ("POST", "/v1/events", b'{"id": {"a": 1}}', 400, None),
         ("POST", "/v1/events", b'{"p": 1, "p": 2}', 400, "record"),
         ("POST", "/v1/events", b"[" * 100_000, 400, "record"),
         ("GET", "/v1/deliveries?after=x", b"", 400, "record"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from tests.support.servers import PATIENCE, Server
+
+#: `make soak` sends 100,000.
+FRAMES = int(os.environ.get("STENTOR_FRAMES", "800"))
 
 
 class Wire:
@@ -238,7 +242,7 @@ def test_hostile_frames_break_nothing(server: Server, http: httpx.Client) -> Non
 
     for form in ("json", "msgpack"):
         with Wire(server, f"hostile-{form}", form) as wire:
-            for start in range(0, 400, 40):
+            for start in range(0, FRAMES // 2, 40):
                 for number in range(start, start + 40):
                     wire.send(frame(number))
                 answered = set()
@@ -248,6 +252,28 @@ def test_hostile_frames_break_nothing(server: Server, http: httpx.Client) -> Non
                         answered.add(found["ref"])
                         told = found.get("rejected", [])
                         assert all(one["error"]["kind"] != "defect" for one in told)
+    assert http.get("/ready").status_code == 200
+
+
+def test_frames_of_random_bytes_end_a_connection_and_nothing_else(
+    server: Server, http: httpx.Client
+) -> None:
+    seeded = random.Random(21)
+    sound = msgspec.msgpack.encode({"op": "publish", "ref": 1, "events": [{"id": "e", "x": 1}]})
+    for number in range(max(FRAMES // 40, 20)):
+        raw = bytearray(sound)
+        for _ in range(seeded.randint(1, 6)):
+            raw[seeded.randrange(len(raw))] = seeded.randrange(256)
+        code: int | None = 0
+        with Wire(server, f"bytes-{number % 7}", "msgpack") as wire:
+            try:
+                wire.connection.send(bytes(raw[: seeded.randint(0, len(raw))]))
+                wire.send({"op": "ping", "ref": "after"})
+                while wire.receive().get("ref") != "after":
+                    pass
+            except ConnectionClosed as closed:
+                code = None if closed.rcvd is None else closed.rcvd.code
+        assert code in (0, 1007, 1013)
     assert http.get("/ready").status_code == 200
 
 

@@ -27,12 +27,14 @@ from stentor.model import (
     Kind,
     Like,
     Not,
+    Overlaps,
     Range,
     Subscription,
     Weighted,
     Within,
 )
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
+from stentor.model.values.members import set_of
 from stentor.wire.records import record_to_dict
 from stentor.wire.table_writers import events_to_table
 from tests.support import grid
@@ -90,6 +92,8 @@ class Source:
         kind = grid.KINDS[attribute]
         if kind is Kind.POINT:
             return self.place()
+        if kind is Kind.SET:
+            return set_of(self.member() for _ in range(self.random.randint(0, 3)))
         if attribute in grid.TEXTS:
             words = self.random.choices(grid.WORDS, k=self.random.randint(0, 4))
             return Constant(kind, " ".join(words))
@@ -97,6 +101,10 @@ class Source:
         if kind in (Kind.NUMBER, Kind.TIMESTAMP) and self.random.random() < 0.3:
             return Range(kind, min(one.value, other.value), max(one.value, other.value))
         return one
+
+    def member(self):
+        one = self.random.choice(grid.MEMBERS)
+        return Constant(Kind.STRING if isinstance(one, str) else Kind.NUMBER, one)
 
     def constant(self, kind):
         return Constant(kind, self.random.choice(grid.constants(kind)))
@@ -118,6 +126,8 @@ class Source:
             return IsNull(attribute)
         if kind is Kind.POINT:
             return Within(attribute, self.region())
+        if kind is Kind.SET:
+            return Overlaps(attribute, tuple(self.member() for _ in range(2)))
         forms = [self.comparison, self.is_in]
         if kind is not Kind.BOOLEAN:
             forms.append(self.between)

@@ -62,18 +62,19 @@ def spark() -> Iterator["SparkSession"]:
     """A session with two workers."""
     from stentor.pipeline.spark.sessions import session
 
-    made = session("local[2,4]", name="stentor tests", quick=True, settings=_kafka_connector())
+    made = session("local[2,4]", name="stentor tests", quick=True, settings=_connectors())
     yield made
     made.stop()
 
 
-def _kafka_connector() -> dict[str, str]:
-    """Spark takes jars only when a session begins; without them the tests of Kafka are skipped."""
+def _connectors() -> dict[str, str]:
+    """Spark takes jars only when a session begins; without them tests are skipped."""
     from stentor.errors import SettingsError
     from stentor.pipeline.sinks.kafka import connector_jars
+    from stentor.pipeline.spark.s3 import s3_jars
 
     try:
-        return {"spark.jars": ",".join(connector_jars())}
+        return {"spark.jars": ",".join(connector_jars() + s3_jars())}
     except SettingsError:
         if os.environ.get("STENTOR_REQUIRE_SPARK") == "1":
             raise

@@ -1,15 +1,22 @@
-"""A real Kafka broker for tests: one process, from pinned jars, on free ports of this machine."""
+"""A real Kafka broker for tests: one process, from pinned jars, on free ports of this machine.
+
+    python -m tests.spark.kafka_broker 9092
+
+starts one at that port of this machine until it is interrupted, for tutorials.
+"""
 
 from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import tempfile
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from time import monotonic, sleep
 
 from stentor.pipeline.spark.jars import fetched_jars
@@ -39,13 +46,14 @@ group.initial.rebalance.delay.ms=0
 
 
 @contextmanager
-def kafka_broker() -> Iterator[str]:
+def kafka_broker(wanted_port: int | None = None) -> Iterator[str]:
     """A broker that takes connections at the `host:port` given; stopped at the end."""
     java = find_java()
     assert java is not None
     path = ":".join(map(str, fetched_jars(JARS)))
     with tempfile.TemporaryDirectory(prefix="stentor-kafka-") as folder:
         port, controller = _free_ports(2)
+        port = wanted_port or port
         settings = Path(folder, "server.properties")
         settings.write_text(_SETTINGS.format(port=port, controller=controller, folder=folder))
         command = [str(java), *_SMALL, "-cp", path]
@@ -101,3 +109,12 @@ def _free_ports(count: int) -> list[int]:
     for one in sockets:
         one.close()
     return ports
+
+
+if __name__ == "__main__":
+    with kafka_broker(int(sys.argv[1]) if len(sys.argv) > 1 else 9092) as where:
+        print(f"Kafka at {where}; stop it with Ctrl-C", flush=True)
+        try:
+            Event().wait()
+        except KeyboardInterrupt:
+            print("Kafka has stopped, and everything in it is gone")

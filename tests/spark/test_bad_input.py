@@ -108,7 +108,10 @@ def test_a_column_of_a_wrong_type_is_named_with_what_it_should_be(pipeline: Pipe
     ):
         pipeline.run(pipeline.events("id string, price double, n string"))
     with pytest.raises(SettingsError, match=r"price"):
-        pipeline.run(pipeline.events("id string, price map<string,long>, n long"))
+        pipeline.run(
+            pipeline.events("id string, price map<string,long>, n long"),
+            schema={"price": "number"},
+        )
 
 
 def test_a_frame_that_is_no_stream_is_refused(pipeline: Pipeline) -> None:
@@ -117,7 +120,7 @@ def test_a_frame_that_is_no_stream_is_refused(pipeline: Pipeline) -> None:
         pipeline.run(still)
 
 
-@pytest.mark.parametrize("address", ["s3a://bucket/out", "file:/tmp/out", "dbfs:/out"])
+@pytest.mark.parametrize("address", ["ftp://bucket/out", "file:/tmp/out", "dbfs:/out"])
 def test_an_address_elsewhere_is_refused_wherever_a_folder_is_named(
     pipeline: Pipeline, address: str
 ) -> None:
@@ -151,7 +154,7 @@ def test_a_column_that_went_or_changed_its_type_is_named(begun: Pipeline) -> Non
     for price, sentence in (
         ("", "no source of events has a column 'price'"),
         ("price string, ", "column 'price': expected a number, as the schema says, got string"),
-        ("price array<string>, ", "column 'price': array<string> is no type of an attribute"),
+        ("price array<string>, ", "column 'price': expected a number, as the schema says"),
         (
             "price struct<low: double, high: double>, ",
             "'price' is struct<low:double,high:double> now, but was double when the pipeline began",
@@ -185,7 +188,7 @@ def test_what_cannot_change_between_restarts_is_refused(begun: Pipeline) -> None
     for changed, sentence in (
         ({"order": None}, "began with a pipeline that named a column for the order.*start it as"),
         ({"time": "n"}, "that did not name a column for the time, and this cannot change"),
-        ({"schema": {"price": "string"}}, "began with the schema .* is not the one declared now"),
+        ({"schema": {"price": "string"}}, "began with the schema .* only new attributes"),
     ):
         with pytest.raises(SettingsError, match=f"(?s){sentence}"):
             begun.run(**changed)
@@ -236,7 +239,7 @@ def test_a_second_query_on_one_folder_is_refused_until_the_first_has_stopped(
 
 def test_a_folder_that_another_process_writes_is_refused(begun: Pipeline) -> None:
     program = (
-        "import pathlib, sys; from stentor.pipeline.storage.local import lock_folder\n"
+        "import pathlib, sys; from stentor.pipeline.storage.writers import lock_folder\n"
         "lock = lock_folder(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -16,7 +16,7 @@ from stentor.demo.folder import prepare
 from stentor.engine import Engine
 from stentor.errors import FolderError, StentorError
 from stentor.model import Changes
-from stentor.pipeline.storage.local import lock_folder
+from stentor.pipeline.storage.writers import lock_folder
 
 AFTERNOON = Afternoon(people=60, events=30, moves=150, seed=7)
 ARGUMENTS = ("demo", "--people", "60", "--events", "30", "--seed", "7", "--folder")

@@ -5,6 +5,7 @@ Each door is one read of all cells.
 
 import csv
 import json
+import math
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -15,12 +16,20 @@ from pyspark.sql import SparkSession
 
 from stentor.errors import StentorError
 from stentor.model import Constant, Kind, Point, Range, Schema, Value
+from stentor.model.values.members import read_set
 from stentor.pipeline.sources import SourceSettings, open_source
 from stentor.pipeline.sources.columns import Origin
 from stentor.wire.events import event_from_dict
 from tests.odd_cells import CELLS, OddCell
 
-KINDS = {"price": "number", "brand": "string", "new": "boolean", "day": "timestamp", "loc": "point"}
+KINDS = {
+    "price": "number",
+    "brand": "string",
+    "new": "boolean",
+    "day": "timestamp",
+    "loc": "point",
+    "tags": "set",
+}
 NAMES = {kind: name for name, kind in KINDS.items()}
 SCHEMA = Schema.declare(KINDS)
 Outcome = Value | str | None
@@ -47,13 +56,15 @@ def as_csv(id: str, cell: OddCell) -> str:
     """A line of CSV; a ValueError where the cell would be another one there."""
     raw = cell.raw
     if isinstance(raw, (list, dict)):
-        if cell.kind not in ("point", "number", "timestamp") or isinstance(raw, list) != (
-            cell.kind == "point"
+        if cell.kind not in ("point", "set", "number", "timestamp") or isinstance(raw, list) != (
+            cell.kind in ("point", "set")
         ):
             raise ValueError("of such a kind CSV has no lists and no objects")
         raw = json.dumps(raw, allow_nan=False)
     elif raw is None:
         raw = ""
+    elif cell.kind == "set" and not isinstance(raw, str):
+        raise ValueError("it would be a text")
     elif isinstance(raw, bool) or type(raw) in (int, float) or isinstance(raw, str):
         raw = str(raw)
     else:
@@ -73,11 +84,17 @@ def value_in(row: dict[str, Any], kind: str) -> Outcome:
         return None
     if kind == "point":
         return Point(found["x"], found["y"])
+    if kind == "set":
+        return read_set(found["set"])
     if kind == "number":
         return Range(Kind.NUMBER, found["low"], found["high"])
     if kind == "timestamp":
-        ends = (found[end] // 1 for end in ("low", "high"))
-        return Range(Kind.TIMESTAMP, *map(float, ends))
+        low, high = found["low"], found["high"]
+        return Range(
+            Kind.TIMESTAMP,
+            -math.inf if low is None else float(low // 1),
+            math.inf if high is None else float(high // 1),
+        )
     return Constant(Kind(kind), float(found) if kind == "boolean" else found)
 
 

@@ -138,7 +138,7 @@ def test_who_is_refused_the_folder_sends_nothing(elsewhere: Elsewhere) -> None:
     elsewhere.publish()
     elsewhere.run(sends=False)
     program = (
-        "import pathlib, sys; from stentor.pipeline.storage.local import lock_folder\n"
+        "import pathlib, sys; from stentor.pipeline.storage.writers import lock_folder\n"
         "lock = lock_folder(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

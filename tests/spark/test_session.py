@@ -116,6 +116,13 @@ def test_the_active_session_is_reused(spark: SparkSession) -> None:
     assert session("local[2,4]", settings=asked).sparkContext is spark.sparkContext
 
 
+def test_an_active_session_may_have_more_jars_than_are_asked_for(spark: SparkSession) -> None:
+    first, *_ = spark.conf.get("spark.jars").split(",")
+    assert session(settings={"spark.jars": first}) is spark
+    with pytest.raises(SettingsError, match=r"has spark\.jars = "):
+        session(settings={"spark.jars": f"{first},/nowhere/other.jar"})
+
+
 def test_an_active_session_is_never_changed(spark: SparkSession) -> None:
     with pytest.raises(SettingsError, match=r"runs on local\[2,4\], not on local\[3\]"):
         session("local[3]")

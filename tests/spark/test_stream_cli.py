@@ -221,10 +221,14 @@ def test_metrics_are_text_that_prometheus_reads(tmp_path):
     assert declared == set(NAMES)
 
 
+def told_address(said):
+    return next(word for word in said.split() if word.startswith("http")).rstrip(",;")
+
+
 def test_metrics_are_served_on_this_machine_only(capsys):
     with published("0") as [listener]:
         listener(progress())
-        address = capsys.readouterr().err.split()[-1]
+        address = told_address(capsys.readouterr().err)
         assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(address) as answer:
             samples, _ = read_metrics(answer.read().decode())
@@ -234,6 +238,17 @@ def test_metrics_are_served_on_this_machine_only(capsys):
         port = address.split(":")[2].split("/")[0]
         with pytest.raises(SettingsError, match="cannot listen"), published(port):
             pass
+
+
+def test_metrics_are_served_at_an_address_where_one_is_given(capsys, tmp_path, monkeypatch):
+    with published("127.0.0.2:0"):
+        address = told_address(capsys.readouterr().err)
+        assert address.startswith("http://127.0.0.2:")
+        with urllib.request.urlopen(address) as answer:
+            assert "stentor_events_total" in answer.read().decode()
+    monkeypatch.chdir(tmp_path)
+    with published("m:9464"):
+        assert (tmp_path / "m:9464").exists()
 
 
 def test_what_spark_says_becomes_the_sentence_that_was_raised():

@@ -11,6 +11,7 @@ from stentor.language.normalise import normalise
 from stentor.language.terms import fold_terms
 from stentor.language.tree import all_of, any_of, predicates_of
 from stentor.model import Constant, Event, Has, IsNull, Kind, Not, Subscription, Truth
+from stentor.model.values.members import set_of
 from tests.support import grid
 from tests.support.strategies import points, predicates, subscriptions
 
@@ -66,6 +67,15 @@ def telling_events(*several):
                 yield Event("e", {"text": Constant(Kind.STRING, " ".join(chosen))}, {})
         return
     kind = grid.KINDS[name]
+    if kind is Kind.SET:
+        members = [
+            Constant(Kind.STRING if isinstance(one, str) else Kind.NUMBER, one)
+            for one in grid.MEMBERS
+        ]
+        for size in range(len(members) + 1):
+            for chosen in combinations(members, size):
+                yield Event("e", {name: set_of(chosen)}, {})
+        return
     values = {0.0, 1.0} if kind is Kind.BOOLEAN else {-math.inf, math.inf}
     if kind is Kind.NUMBER:
         for value in grid.NUMBERS:

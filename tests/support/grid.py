@@ -22,6 +22,7 @@ KINDS = {
     "made": Kind.TIMESTAMP,
     "loc": Kind.POINT,
     "home": Kind.POINT,
+    "tags": Kind.SET,
 }
 """The attributes of everything on the grid."""
 
@@ -48,6 +49,23 @@ PATTERNS = (
     *("%", "", "a", "a%", "%b", "_", "__", "a_c", "%a%b%", "a%b", "abcdefgh%"),
     *(r"a\%b", r"%\_%", r"\\", "é%", "_京"),
 )
+
+REGULAR = (
+    "",
+    "a",
+    "^a",
+    "b$",
+    "[ab]b",
+    "(?i)AB",
+    "^.$",
+    "a|é",
+    r"\bab\b",
+    "京",
+    "^[^a]*$",
+    r"\W",
+    "a{2,}",
+)
+"""Patterns for RLIKE: at the edges of texts and words, without capitals, of several bytes."""
 
 WORDS = (
     *("red", "RED", "ipad", "iPad 2", "red ipad", "e-reader"),
@@ -77,6 +95,10 @@ OWNERS = (None, "ada", "bob")
 EVENT_IDS = ("e1", "e2", "e3", "e4")
 
 
+MEMBERS = ("a", "A", "a b", "", "é", 1.0, 2.5, -1.0, "1")
+"""What sets have: strings and numbers that look alike."""
+
+
 def schema() -> Schema:
     """A fresh declared schema of the grid's attributes."""
     return Schema.declare(KINDS)
@@ -89,5 +111,6 @@ def constants(kind: Kind) -> tuple[float | str, ...]:
         Kind.STRING: STRINGS,
         Kind.BOOLEAN: BOOLEANS,
         Kind.TIMESTAMP: INSTANTS,
+        Kind.SET: MEMBERS,
     }
     return by_kind[kind]

@@ -48,7 +48,7 @@ def write_tables(path: Path, rows, *, mode="append") -> None:
         plain = pa.schema([pa.field(f.name, pa.int64() if f.type == TIME else f.type)
                            for f in schemas[name]])  # fmt: skip
         table = pa.Table.from_pylist(rows[name], schema=plain).cast(schemas[name])
-        write_deltalake(table_folder(path, name), table, mode=mode)
+        write_deltalake(table_folder(path, name).local, table, mode=mode)
 
 
 def _micros(time):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
+from itertools import accumulate
 
 try:
     from hypothesis import strategies as st
@@ -23,16 +24,19 @@ from stentor.model import (
     Event,
     Expression,
     Has,
+    HasPhrase,
     In,
     IsNull,
     Kind,
     Like,
     Not,
+    Overlaps,
     Point,
     Polygon,
     Predicate,
     Range,
     Region,
+    Regular,
     Subscription,
     Truth,
     Value,
@@ -42,6 +46,7 @@ from stentor.model import (
 from stentor.model.expression import Operator
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe, Update, Withdraw
 from stentor.model.region import Ring
+from stentor.model.values.members import set_of
 from tests.support import grid
 
 _EQUALITY: tuple[Operator, ...] = ("=", "!=")
@@ -68,6 +73,16 @@ def constants(kind: Kind) -> st.SearchStrategy[Constant]:
     return st.sampled_from([Constant(kind, value) for value in grid.constants(kind)])
 
 
+def members() -> st.SearchStrategy[Constant]:
+    """Strings and numbers that sets have."""
+    return st.sampled_from(
+        [
+            Constant(Kind.STRING if isinstance(one, str) else Kind.NUMBER, one)
+            for one in grid.MEMBERS
+        ]
+    )
+
+
 def points() -> st.SearchStrategy[Point]:
     """Places on a small grid: at the equator, at 180° and at the poles."""
     return st.sampled_from(grid.POINTS)
@@ -79,6 +94,8 @@ def values(attribute: str) -> st.SearchStrategy[Value]:
     kind = grid.KINDS[attribute]
     if kind is Kind.POINT:
         return points()
+    if kind is Kind.SET:
+        return st.lists(members(), max_size=3).map(set_of)
     if attribute in grid.TEXTS:
         sentences = st.lists(st.sampled_from(grid.WORDS), max_size=4).map(" ".join)
         return (sentences | st.sampled_from(grid.STRINGS)).map(
@@ -134,7 +151,15 @@ def polygons() -> st.SearchStrategy[Polygon]:
     rectangles = st.builds(_rectangle, points(), points())
     triangles = st.builds(lambda a, b, c: (a, b, c, a), points(), points(), points())
     holes = st.lists(rectangles, max_size=1).map(tuple)
-    return st.builds(lambda outer, holes: Polygon((outer, *holes)), rectangles | triangles, holes)
+    single = st.builds(lambda outer, holes: Polygon((outer, *holes)), rectangles | triangles, holes)
+    several = st.lists(single, min_size=2, max_size=3).map(_together)
+    return single | single | several
+
+
+def _together(polygons: list[Polygon]) -> Polygon:
+    """One polygon whose parts are *polygons*."""
+    outer = accumulate([0, *(len(one.rings) for one in polygons[:-1])])
+    return Polygon(tuple(ring for one in polygons for ring in one.rings), tuple(outer))
 
 
 def _rectangle(one: Point, other: Point) -> Ring:
@@ -152,6 +177,10 @@ def _predicates_on(attribute: str) -> st.SearchStrategy[Predicate]:
     if kind is Kind.POINT:
         places = st.builds(Within, name, regions())
         return st.one_of(places, places, places, st.builds(IsNull, name))
+    if kind is Kind.SET:
+        several = st.lists(members(), min_size=1, max_size=3).map(tuple)
+        overlaps = st.builds(Overlaps, name, several)
+        return st.one_of(overlaps, overlaps, overlaps, st.builds(IsNull, name))
     constant = constants(kind)
     operators = st.sampled_from(_EQUALITY if kind is Kind.BOOLEAN else _ORDER)
     lists = st.lists(constant, min_size=1, max_size=3).map(tuple)
@@ -164,9 +193,13 @@ def _predicates_on(attribute: str) -> st.SearchStrategy[Predicate]:
         found.append(st.builds(Between, name, constant, constant))
     if kind is Kind.STRING:
         found.append(st.builds(Like, name, st.sampled_from(grid.PATTERNS)))
+        found.append(st.builds(Regular, name, st.just("ILIKE"), st.sampled_from(grid.PATTERNS)))
+        found.append(st.builds(Regular, name, st.just("RLIKE"), st.sampled_from(grid.REGULAR)))
     if attribute in grid.TEXTS:
         words = st.lists(st.sampled_from(grid.WORDS), min_size=1, max_size=3).map(tuple)
         found += [st.builds(Has, name, words, st.booleans())] * 3
+        phrases = st.lists(st.sampled_from(grid.WORDS), min_size=1, max_size=2).map(" ".join)
+        found += [st.builds(HasPhrase, name, phrases)] * 2
     return st.one_of(found)
 
 

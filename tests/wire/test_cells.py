@@ -284,7 +284,8 @@ def test_coordinates_that_are_no_place_are_bad():
     assert bad(points(("x", "y"), cells)) == [0, 1, 2, 3, 4]
     assert bad(points(("x", "y"), cells), plane=True) == [2, 3, 4]
     lists = pa.array([[1.0], [1.0, 2.0, 3.0], [1.0, None], [], [1.0, 2.0]])
-    assert bad(lists) == [0, 1, 2, 3]
+    assert bad(lists, kind=Kind.POINT) == [0, 1, 2, 3]
+    assert read(lists).kind is Kind.SET
     assert bad(points(("x", "y"), [(2**53 + 1, 0)], pa.int64()), plane=True) == [0]
 
 
@@ -302,7 +303,13 @@ def test_structs_of_low_and_high_are_ranges():
     assert read(array).kind is Kind.NUMBER
     assert values(array) == [None, {"low": 1.0, "high": 2.0}, {"low": -math.inf, "high": 3.0}]
     wrong = [(2.0, 1.0), (None, 1.0), (1.0, None), (math.nan, 1.0), (1.0, 1.0)]
-    assert bad(points(("low", "high"), wrong)) == [0, 1, 2, 3]
+    assert bad(points(("low", "high"), wrong)) == [0]
+    assert values(points(("low", "high"), wrong[1:])) == [
+        {"low": -math.inf, "high": 1.0},
+        {"low": 1.0, "high": math.inf},
+        {"low": -math.inf, "high": 1.0},
+        {"low": 1.0, "high": 1.0},
+    ]
 
 
 def test_ranges_of_timestamps_are_ranges_of_instants():
@@ -347,7 +354,7 @@ def test_a_column_of_nulls_is_missing_whatever_its_type():
     "array",
     [
         pa.array([b"x"]),
-        pa.array([["a", "b"]]),
+        pa.array([[["a"], ["b"]]]),
         pa.array([{"a": 1}]),
         pa.array([5], pa.time32("s")),
         pa.array([5], pa.duration("s")),

@@ -112,8 +112,9 @@ def test_half_of_a_surrogate_pair_is_refused():
 
 
 def test_objects_and_lists_that_are_no_value_name_their_field():
+    schema = Schema.declare({"x": "number"})
     for raw in ({"a": 1}, [1, 2, 3], ["a", "b"], {"low": 2, "high": 1}, b"x"):
-        assert refused({"id": "e", "x": raw}).field == "x"
+        assert refused({"id": "e", "x": raw}, schema).field == "x"
 
 
 # Ids, weights, instants
@@ -185,7 +186,7 @@ def test_a_refused_event_teaches_nothing():
     for raw in (
         {"price": 1},
         {"id": "e", "price": 1, "until": "soon"},
-        {"id": "e", "price": 1, "other": {}},
+        {"id": "e", "price": 1, "other": {"low": 2, "high": 1}},
         {"id": "e", "price": 1, "weights": {"x": -1}},
     ):
         refused(raw, schema)

@@ -7,12 +7,20 @@ import pytest
 
 from stentor.errors import StentorError
 from stentor.model import Schema
+from stentor.model.values.members import set_text
 from stentor.wire.events import event_from_dict
 from stentor.wire.json_columns import PlainLines
 from stentor.wire.limits import RecordLimits
 from tests.odd_cells import CELLS
 
-KINDS = {"n": "number", "s": "string", "b": "boolean", "t": "timestamp", "p": "point"}
+KINDS = {
+    "n": "number",
+    "s": "string",
+    "b": "boolean",
+    "t": "timestamp",
+    "p": "point",
+    "m": "set",
+}
 SCHEMA = Schema.declare(KINDS)
 NAMES = {kind: name for name, kind in KINDS.items()}
 LIMITS = RecordLimits()
@@ -99,6 +107,8 @@ def test_odd_cells_mean_what_they_mean_alone_or_are_left_over():
             assert ends == [value.value, value.value], cell
         elif cell.kind == "number":
             assert own.to_pylist() == [{"low": value.value, "high": value.value}], cell
+        elif cell.kind == "set":
+            assert own.to_pylist() == [{"set": set_text(value)}], cell
         elif cell.kind == "point":
             assert own.to_pylist() == [value._asdict()], cell
         else:

@@ -9,6 +9,8 @@ import pytest
 
 from stentor.errors import StentorError
 from stentor.model import Constant, Kind, Point, Range, Schema
+from stentor.model.values import kind_of
+from stentor.model.values.members import read_set
 from stentor.model.values.time import BEGINNING, NEVER
 from stentor.wire.events import event_from_dict
 from stentor.wire.files import Line, records_of_line
@@ -67,6 +69,8 @@ def in_columns(table, cell):
     cells = found.attributes["x"]
     if not cells.valid[0]:
         return None
+    if cells.kind is Kind.SET:
+        return read_set(bytes(cells.strings.data).decode())
     if cells.strings is not None:
         return Constant(cells.kind, bytes(cells.strings.data).decode())
     if cells.kind is Kind.POINT:
@@ -193,14 +197,62 @@ def event_op(op):
 
 
 def test_a_column_of_an_odd_type_is_left_out_until_somebody_asks_for_it():
-    table = pa.table({"id": ["e"], "tags": [["a", "b"]], "blob": [b"x"], "price": [5]})
+    table = pa.table({"id": ["e"], "tags": [[["a"], ["b"]]], "blob": [b"x"], "price": [5]})
     schema = Schema()
     assert read_event_table(table, schema).rejected == []
     assert list(schema) == ["price"]
     [record] = records_from_table(table, Schema(), PUBLISH)
     assert list(record.event.attributes) == ["price"]
+    raw = {"id": "e", "tags": [["a"], ["b"]], "blob": b"x", "price": 5}
+    assert list(event_from_dict(raw, Schema()).attributes) == ["price"]
     schema = Schema.declare({"tags": "string", "price": "number"})
     [rejected] = read_event_table(table, schema).rejected
     with pytest.raises(StentorError) as caught:
-        event_from_dict({"id": "e", "tags": ["a", "b"]}, schema)
+        event_from_dict({"id": "e", "tags": [["a"], ["b"]]}, schema)
     assert rejected.reason == str(caught.value)
+
+
+NESTED = [
+    {"a": {"b": 1, "c": {"d": "x"}}},
+    {"a": {"low": 1, "high": 2}, "b": {"low": 1, "step": 2}},
+    {"a": {"lon": 1.0, "lat": 2.0}, "b": {"lon": 1.0}, "c": {"lon": 1.0, "lat": 2.0, "z": 3.0}},
+    {"a": {"type": "Point", "coordinates": [1.0, 2.0]}, "b": {"type": "Line", "n": 5}},
+    {"a": {"tags": ["x", "y"], "blob": [["x"]]}, "pair": [1.0, 2.0], "three": [1, 2, 3]},
+    {"a": {"set": ["x"]}, "b": {"low": None, "high": 5}, "c": {"b": None}},
+]
+
+
+@pytest.mark.parametrize("raw", NESTED, ids=str)
+def test_what_is_nested_has_names_with_dots_through_every_door(raw):
+    expected = event_from_dict({"id": "e", **raw}, Schema()).attributes
+    table = pa.Table.from_pylist([{"id": "e", **raw}])
+    [record] = records_from_table(table, Schema(), PUBLISH)
+    assert record.event.attributes == expected
+    [line] = records_of_line(
+        Line(1, 0, 0, json.dumps({"id": "e", **raw}).encode(), True), Schema(), PUBLISH
+    )
+    assert line.event.attributes == expected
+    found = read_table(table, Schema(), LIMITS)
+    assert found.rejected == {}
+    there = {name: cells for name, cells in found.attributes.items() if cells.valid[0]}
+    assert {name: kind_of(value) for name, value in expected.items()} == {
+        name: cells.kind for name, cells in there.items()
+    }
+
+
+def test_rows_of_one_struct_may_be_values_or_nested():
+    rows = [{"low": 1, "high": 2, "step": None}, {"low": 1, "high": None, "step": 3}, None]
+    table = pa.table({"id": ["1", "2", "3"], "x": rows})
+    found = read_table(table, Schema(), LIMITS)
+    assert found.rejected == {}
+    assert found.attributes["x"].valid.tolist() == [True, False, False]
+    assert found.attributes["x.step"].valid.tolist() == [False, True, False]
+    assert found.attributes["x.low"].valid.tolist() == [False, True, False]
+
+
+def test_an_attribute_that_stands_twice_is_refused():
+    with pytest.raises(StentorError, match="stands twice"):
+        event_from_dict({"id": "e", "a.b": 1, "a": {"b": 2}}, Schema())
+    table = pa.table({"id": ["e"], "a.b": [1], "a": [{"b": 2}]})
+    with pytest.raises(StentorError, match="stands twice"):
+        read_table(table, Schema(), LIMITS)

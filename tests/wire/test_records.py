@@ -1,9 +1,12 @@
 """Subscriptions and records of all kinds from dicts and back."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stentor.broker.messages import kind_of
 from stentor.errors import (
     ExpressionSyntaxError,
     LimitError,
@@ -14,7 +17,18 @@ from stentor.errors import (
 )
 from stentor.language.limits import Limits
 from stentor.model import Comparison, Constant, Event, Kind, Point, Schema, Subscription
-from stentor.model.record import Move, Publish, Subscribe, Unsubscribe
+from stentor.model.record import (
+    OPERATIONS,
+    OPS,
+    EventRecord,
+    Move,
+    Op,
+    Operation,
+    Publish,
+    Record,
+    Subscribe,
+    Unsubscribe,
+)
 from stentor.wire.limits import RecordLimits
 from stentor.wire.records import (
     record_from_dict,
@@ -148,3 +162,14 @@ def test_a_subscription_comes_back_from_its_dict(subscription):
 @given(records)
 def test_a_record_comes_back_from_its_dict(record):
     assert record_from_dict(record_to_dict(record), Schema()) == record
+
+
+def test_one_table_says_what_operations_there_are():
+    assert {rule.record for rule in OPERATIONS.values()} == set(get_args(Record))
+    assert set(OPERATIONS) == set(Operation)
+    assert get_args(Op) == OPS
+    for operation, rule in OPERATIONS.items():
+        assert Operation.of(rule.word) is operation
+        assert operation.word == rule.record.__name__.lower() == operation.name.lower()
+        assert operation.is_event == issubclass(rule.record, get_args(EventRecord))
+    assert kind_of(Move("ana", Point(0, 0))) == "move"

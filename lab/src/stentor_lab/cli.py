@@ -7,11 +7,12 @@ import typer
 from stentor.cli.inputs import Commands, run_to_exit
 from stentor_lab.bench import command as bench
 from stentor_lab.overlay import command as overlay
+from stentor_lab.reproduce import command as reproduce
 
 app = typer.Typer(
     name="stentor-lab",
     cls=Commands,
-    help="Stentor's laboratory: benchmarks on the papers' workloads, and a simulated overlay.",
+    help="Stentor's laboratory: benchmarks, the papers' figures again, a simulated overlay.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["--help", "-h"]},
     add_completion=False,
@@ -21,6 +22,7 @@ app = typer.Typer(
 
 app.command("bench")(bench.command)
 app.command("overlay")(overlay.command)
+app.command("reproduce")(reproduce.command)
 
 
 def main() -> None:

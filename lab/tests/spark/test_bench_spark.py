@@ -62,7 +62,7 @@ def test_the_parts_of_a_stream_add_up_to_its_cpu(tables):
     assert (engine["name"], stream["name"]) == ("engine", "stream")
     parts = [stream[part] for part in ("Spark", "reading", "matching", "writing")]
     assert sum(parts) == pytest.approx(stream["median"])
-    assert all(part > 0.0 for part in parts)
+    assert all(part > 0.0 for part in parts), parts
     assert stream["more µs/event"] == pytest.approx(stream["median"] - engine["median"])
     assert stream["deliveries"] > 0.0
 

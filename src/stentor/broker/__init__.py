@@ -8,7 +8,7 @@
     announcements  a link, and how what one link says is announced over the others
     tables         who wants what at a broker, its live events, and events on their way
     broker         one broker, a plain object: message in, messages out
-    store          a broker's state in SQLite, a file that `database` locks
+    store          a broker's state in SQLite, a file that `engine/database` locks
     overlay        a tree of brokers in one process, with counts of what each link carried
 
 Paper: section 2 of the MICS paper; the covering paper's

@@ -60,7 +60,8 @@ class Link:
         gone: tuple[GoneEvent, ...],
     ) -> LinkGreeting:
         """What to say when the link comes up; until the neighbour says so it has nothing live."""
-        self.up, self.live_ids = True, set()
+        self.up = True
+        self.live_ids.clear()
         announced = tuple(self.policy.announced.values())
         held = tuple(versions.items())
         return LinkGreeting(announced, live_ids, time, space, learned, held, gone)

@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeGuard
 
 from stentor.broker.announcements import Announcer, Link
+from stentor.broker.greetings import bucket
 from stentor.broker.interest import (
     CLIENT,
     AnyInterest,
@@ -40,8 +42,8 @@ from stentor.broker.messages import (
     check_time,
     record_error,
 )
+from stentor.broker.neighbours import BrokerNeighbours
 from stentor.broker.policies import policy_of
-from stentor.broker.questions import BrokerQuestions
 from stentor.broker.store import NoStore, Store, check_settings
 from stentor.broker.tables import Tables
 from stentor.engine.batch import listed
@@ -50,7 +52,6 @@ from stentor.engine.report import Answer
 from stentor.errors import (
     AlreadyOverError,
     DuplicateEventError,
-    SettingsError,
     StentorError,
     UnknownIdError,
 )
@@ -73,7 +74,7 @@ from stentor.model.values.time import BEGINNING
 LATE = (AlreadyOverError, DuplicateEventError, UnknownIdError)
 
 
-class Broker(BrokerQuestions):
+class Broker(BrokerNeighbours):
     """A broker called *name*, with clients and neighbours.
 
     *policy* decides what its links are announced, *index* names the structure that matches, *space*
@@ -123,69 +124,6 @@ class Broker(BrokerQuestions):
         if self._learning.news():  # greetings have all; from now on only what is new is sent
             self._store.keep_fact("schema", self.schema.to_dict())
 
-    # Links.
-
-    def add_neighbour(self, neighbour: str) -> None:
-        """Know *neighbour*, over a link that is down. Cost: everything is put to its policy."""
-        check_broker_name(neighbour)
-        if neighbour in self.links:
-            raise SettingsError(f"{self.name} has the neighbour {neighbour!r} already")
-        with self._transaction():
-            self.links[neighbour] = Link(self._new_policy(self.schema, self.space))
-            self._announcer.introduce(neighbour, self._tables.interests_except(neighbour).values())
-            self._store.keep_fact("neighbours", list(self.links))
-
-    def remove_neighbour(self, neighbour: str) -> list[Outgoing]:
-        """What to send when *neighbour* is none any more: what it wanted is withdrawn.
-
-        What is not live and was on its way to it waits for `forward_stranded`.
-        """
-        interests, output = self._link(neighbour).interests, BrokerOutput()
-        with self._transaction():
-            exact = [name for name, one in interests.items() if isinstance(one, Interest)]
-            self._tables.step(neighbour, [Unsubscribe(name, self.time) for name in exact])
-            for name in [*interests]:
-                self._remove_interest(neighbour, name, output)
-            self._tables.strand_forwards(neighbour)
-            del self.links[neighbour]
-            self._learning.forget_conflicts(neighbour)
-            self._store.keep_fact("neighbours", list(self.links))
-        return output.sent
-
-    def connect(self, neighbour: str) -> list[Outgoing]:
-        """What to send when the link to *neighbour* has come up, before it is listened to.
-
-        After the greeting, what is not live and was on its way, and is not known to have come.
-        """
-        link, live_ids = self._link(neighbour), frozenset(self._tables.events)
-        learned = () if self._share else self._learning.all()
-        events = self._tables.events
-        known = events.versions(), events.gone()
-        greeting = link.greeting(live_ids, self.time, self.space, learned, *known)
-        return [
-            Outgoing(neighbour, greeting),
-            *(Outgoing(neighbour, Publish(one, self.time)) for one in link.forwards),
-        ]
-
-    def disconnect(self, neighbour: str) -> None:
-        """Send *neighbour* nothing until it is connected again; what it wants is not forgotten.
-
-        What is not live and was on its way is: it is too late for it.
-        """
-        self._link(neighbour).up = False
-        if self.links[neighbour].forwards:
-            with self._transaction():
-                self._tables.drop_forwards(neighbour)
-
-    def forwarded(self, neighbour: str, count: int) -> None:
-        """Take note that *neighbour* has kept *count* more of the events that are not live.
-
-        Until then `connect` sends them again. Cost: no wait for the disk.
-        """
-        self._link(neighbour)
-        with self._transaction(synced=False):
-            self._tables.drop_forwards(neighbour, max(count, 0))
-
     # Messages.
 
     def receive(
@@ -230,6 +168,7 @@ class Broker(BrokerQuestions):
         self, source: str, messages: Sequence[Message], output: BrokerOutput, is_checked: bool
     ) -> None:
         records: list[Record] = []
+        queued: set[str] = set()
         time = self.time  # when *records* have come
         for message in messages:
             mistake = None if is_checked else self._record_error(source, message, time)
@@ -245,7 +184,7 @@ class Broker(BrokerQuestions):
                     self._apply(source, records, output)
                     self._handle_announcement(source, message, output)
                 case Publish() | Update() | Withdraw() if source != CLIENT:
-                    self._queue_event(source, message, records, output)
+                    self._queue_event(source, message, records, queued, output)
                 case _:
                     records.append(message)
         self._apply(source, records, output)
@@ -254,14 +193,25 @@ class Broker(BrokerQuestions):
         self._announce_learned(source, output)
 
     def _queue_event(
-        self, source: str, message: EventRecord, records: list[Record], output: BrokerOutput
+        self,
+        source: str,
+        message: EventRecord,
+        records: list[Record],
+        queued: set[str],
+        output: BrokerOutput,
     ) -> None:
         """Let a neighbour's *message* be among *records*, unless it says nothing new.
 
+        *queued* are the ids of the events among them.
         Where something is known of a live event, all that came before happens first.
         """
+        if self._store.keeps_links and self._is_late(message):
+            message = Publish(replace(message.event, until=None), message.time)
         id, events = about(message), self._tables.events
-        is_known = events.version(id) >= 0 or any(about(one) == id for one in records)
+        if not records:
+            queued.clear()
+        is_known = events.version(id) >= 0 or id in queued
+        queued.add(id)
         if isinstance(message, Withdraw) or (message.event.until is not None and is_known):
             self._apply(source, records, output)
             self._pass_time(self.time if message.time is None else message.time, output)
@@ -271,6 +221,13 @@ class Broker(BrokerQuestions):
             if isinstance(message, Publish) and id in events:
                 message = Update(message.event, message.time, message.version)
         records.append(message)
+
+    def _is_late(self, message: EventRecord) -> TypeGuard[Publish | Update]:
+        """Whether an event has ended on its way: who wants it has a right to it all the same."""
+        if isinstance(message, Withdraw) or message.event.until is None:
+            return False
+        now = self.time if message.time is None else max(self.time, message.time)
+        return message.event.until <= now and self._tables.is_news(message)
 
     def undelivered(self) -> dict[int, Delivery]:
         """What clients have not acknowledged, by number; a broker that died gives it again."""
@@ -378,7 +335,8 @@ class Broker(BrokerQuestions):
                 output.answers.append(mistake)
                 link.up = False
                 return
-            self._learning.forget_conflicts(source)
+            if message.learned or message.buckets is None:
+                self._learning.forget_conflicts(source)
         self._pass_time(message.time, output)
         if isinstance(message, LinkGreeting | Learned):
             output.answers += self._learning.learn(source, message.learned).values()
@@ -440,18 +398,26 @@ class Broker(BrokerQuestions):
 
     def _greeted(self, source: str, greeting: LinkGreeting, output: BrokerOutput) -> None:
         """Let *source* want what it says now, and send it the live events that it lacks."""
-        link = self.links[source]
+        link, events = self.links[source], self._tables.events
         interests = {one.name: one for one in greeting.interests}
-        wanted, mistakes = self._tables.replace_interests(source, interests, self.time)
+        held = {**dict.fromkeys(greeting.live_ids, 0), **dict(greeting.versions)}
+        self._tables.note_holders(source, held)
+        names = [*link.interests]
+        if greeting.buckets is not None:
+            said = frozenset(greeting.buckets)
+            names = [name for name in names if bucket(name) in said] if said else []
+            if greeting.is_last and any(id not in link.live_ids for id in events):
+                # It may lack what it wants as before: all of it is asked again.
+                kept = {one: link.interests[one] for one in link.interests.keys() - set(names)}
+                interests, names = {**kept, **interests}, [*link.interests]
+        wanted, mistakes = self._tables.replace_interests(source, names, interests, self.time)
         output.answers += mistakes.values()
         for interest in (one for name, one in interests.items() if name not in mistakes):
             if link.interests.get(interest.name) != interest:
                 self._insert_interest(source, interest)
-        for name in [*link.interests]:
+        for name in names:
             if name not in interests or name in mistakes:
                 self._remove_interest(source, name, output)
-        held = {**dict.fromkeys(greeting.live_ids, 0), **dict(greeting.versions)}
-        self._tables.note_holders(source, held)
         live = (id for id in self._tables.events if id in wanted)
         self._tables.send_live(live, source, self.time, output)
 

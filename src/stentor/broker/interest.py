@@ -41,13 +41,14 @@ class Interest:
     withdraws it.
     """
 
-    __slots__ = ("name", "subscription")
+    __slots__ = ("fingerprint", "name", "subscription")
 
     def __init__(self, name: str, subscription: Subscription) -> None:
         expression = subscription.expression
         at = subscription.at if needs_position(expression) else None
         self.name = name
         self.subscription = Subscription(name, expression, at)
+        self.fingerprint: tuple[int, int] | None = None  # once it was asked for
 
     def moved(self, at: Point) -> Interest:
         """The same interest from another location."""

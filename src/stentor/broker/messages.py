@@ -23,7 +23,16 @@ from stentor.language.limits import ANY_SIZE
 from stentor.language.tree import uses
 from stentor.model import Event, Kind, Point, Schema, Subscription
 from stentor.model.expression import Expression
-from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe, Update, Withdraw
+from stentor.model.record import (
+    OPERATIONS,
+    Move,
+    Publish,
+    Record,
+    Subscribe,
+    Unsubscribe,
+    Update,
+    Withdraw,
+)
 from stentor.model.schema import AttributeUse
 from stentor.model.values import read_location
 from stentor.model.values.string import describe, read_id, read_string
@@ -80,6 +89,9 @@ class LinkGreeting:
     learned: tuple[AttributeUse, ...] = ()
     versions: tuple[tuple[str, int], ...] = ()  # of the live events that have one
     gone: tuple[GoneEvent, ...] = ()
+    #: Of which buckets it speaks; all others are as before. None: of everything.
+    buckets: tuple[int, ...] | None = None
+    is_last: bool = True  # of those that are sent together
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +110,8 @@ Message = Record | Announcement
 
 #: The word for each kind of message, in counts and in JSON.
 KINDS: Final[dict[type[Message], str]] = {
-    Subscribe: "subscribe",
+    **{rule.record: rule.word for rule in OPERATIONS.values()},
     AnnounceRanges: "ranges",
-    Unsubscribe: "unsubscribe",
-    Move: "move",
-    Publish: "publish",
-    Update: "update",
-    Withdraw: "withdraw",
     EventsGone: "gone",
     LinkGreeting: "greeting",
     Learned: "learned",
@@ -207,6 +214,8 @@ def to_json(message: Message) -> dict[str, Any]:
                 "versions": versions,
                 "gone": gone,
             }
+            if message.buckets is not None:
+                raw |= {"buckets": message.buckets, "last": message.is_last}
         case Learned(learned):
             raw = {"learned": learned}
         case Publish() | Update() | Withdraw() | Subscribe() | Unsubscribe() | Move():
@@ -244,7 +253,10 @@ def _from_json(raw: Mapping[str, Any], schema: Schema) -> Message:
             versions = msgspec.convert(raw.get("versions", ()), tuple[tuple[str, int], ...])
             learned = _uses(raw["learned"])
             gone = _gone(raw.get("gone", ()))
-            return LinkGreeting(interests, live_ids, time or 0, space, learned, versions, gone)
+            buckets = msgspec.convert(raw.get("buckets"), tuple[int, ...] | None)
+            last = msgspec.convert(raw.get("last", True), bool)
+            said = (interests, live_ids, time or 0, space, learned, versions, gone)
+            return LinkGreeting(*said, buckets, last)
         case "gone":
             return EventsGone(_gone(raw["gone"]), time or 0)
         case "learned":

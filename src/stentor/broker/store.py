@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from stentor.broker.database import Database
 from stentor.broker.interest import CLIENT, Pairs
 from stentor.broker.messages import (
     Delivery,
@@ -18,10 +18,11 @@ from stentor.broker.messages import (
     interest_from_json,
     interest_to_json,
 )
-from stentor.errors import RecordError, SettingsError, StentorError, StoreError
+from stentor.engine.database import FACTS, FactStore, decoded, text_of
+from stentor.errors import SettingsError, StoreError
 from stentor.index.mics.space import Space
 from stentor.model import Event, Kind, Schema, Subscription
-from stentor.model.values.string import describe, read_string
+from stentor.model.values.string import describe
 from stentor.model.values.time import BEGINNING, EARLIEST, LATEST
 from stentor.wire.events import event_to_dict
 
@@ -39,7 +40,7 @@ _VERSIONS: Final = """
 CREATE TABLE versions (
     id TEXT PRIMARY KEY, version INTEGER NOT NULL, until INTEGER, own INTEGER NOT NULL)"""
 _TABLES: Final = (
-    "CREATE TABLE facts (name TEXT PRIMARY KEY, fact TEXT NOT NULL)",
+    FACTS,
     """CREATE TABLE interests (
     source TEXT NOT NULL, name TEXT NOT NULL, record TEXT NOT NULL, UNIQUE (source, name))""",
     "CREATE TABLE events (id TEXT NOT NULL UNIQUE, record TEXT NOT NULL)",
@@ -55,8 +56,6 @@ _UPGRADE: Final = (
     "DROP TABLE deliveries_1",
     _FORWARDS,
 )
-
-Fact = TypeVar("Fact")
 
 
 class _Attribute(msgspec.Struct):
@@ -80,24 +79,21 @@ class KeptInterest(NamedTuple):
     wanted: Subscription | Pairs
 
 
-class Store:
+class Store(FactStore):
     """What a broker needs to go on after a restart; `:memory:` lives as long as the store.
 
     A file belongs to one process at a time; it is free again when that is gone.
     """
 
+    #: Whether who has this store keeps what goes over links until neighbours have it.
+    keeps_links = False
+
     def __init__(self, path: str | Path = ":memory:") -> None:
-        self._database = Database(path)
-        try:
-            with self.transaction():
-                self._begin()
-        except BaseException:
-            self.close()
-            raise
+        super().__init__(path)
 
     def _begin(self) -> None:
         """Make the tables of a new file, and bring an older one up to date."""
-        if not self._database.rows("SELECT 1 FROM sqlite_master WHERE name = 'facts'"):
+        if self.is_new:
             for statement in _TABLES:
                 self._run(statement)
             self.keep_fact("version", _VERSION)
@@ -111,16 +107,6 @@ class Store:
                 f"{self.path} has version {version}, and this Stentor reads {_VERSION}"
             )
 
-    @property
-    def path(self) -> str:
-        """The file."""
-        return self._database.path
-
-    def reopen(self) -> None:
-        """Begin anew with what the file holds, whatever has failed before."""
-        if self.path != ":memory:":
-            self._database = Database(self.path)
-
     def belong_to(self, broker: str) -> None:
         """Be the store of *broker*; a StoreError where it is that of another."""
         owner = self.fact("broker", str)
@@ -128,24 +114,7 @@ class Store:
             raise StoreError(f"{self.path} is the store of the broker {owner!r}, not of {broker!r}")
         self.keep_fact("broker", broker)
 
-    def transaction(self, *, synced: bool = True) -> AbstractContextManager[None]:
-        """Keep all that is kept within, or nothing of it where it fails.
-
-        What is not *synced* survives the end of the process, and perhaps not that of the machine.
-        """
-        return self._database.transaction(synced=synced)
-
     # Facts.
-
-    def keep_fact(self, name: str, fact: Any) -> None:
-        """Keep *fact*, which JSON can hold, under *name*."""
-        self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", name, json.dumps(fact))
-
-    def fact(self, name: str, kind: type[Fact]) -> Fact | None:
-        """What was kept under *name*, which is of this *kind*; None where nothing was."""
-        found = self._database.rows("SELECT fact FROM facts WHERE name = ?", name)
-        with self.reading(f"the fact {name!r}"):
-            return msgspec.convert(_decoded(found[0][0]), kind) if found else None
 
     def time(self) -> int:
         """The time that it was for the broker."""
@@ -191,7 +160,7 @@ class Store:
         )
         for row, source, name, record in rows:
             with self.reading("interests", row):
-                raw, _ = _decoded(record), (_string(source), _string(name))
+                raw, _ = decoded(record), (text_of(source), text_of(name))
                 wanted = interest_from_json(raw, name, schema)
             yield KeptInterest(row, source, name, wanted)
 
@@ -210,7 +179,7 @@ class Store:
         rows = self._database.rows("SELECT rowid, id, record FROM events ORDER BY rowid")
         for row, id, record in rows:
             with self.reading("events", row):
-                event = event_from_json(_decoded(record), schema)
+                event = event_from_json(decoded(record), schema)
                 if event.until is None or event.id != id:
                     raise ValueError(f"it is not the live event {id!r}")
             yield row, event
@@ -232,7 +201,7 @@ class Store:
         for row, id, *cells in rows:
             with self.reading("versions", row):
                 version, until, own = msgspec.convert(cells, tuple[int, int | None, int])
-                found[_string(id)] = version, until, own == 1
+                found[text_of(id)] = version, until, own == 1
         return found
 
     def keep_forward(self, neighbour: str, event: Event) -> None:
@@ -258,7 +227,7 @@ class Store:
         question = "SELECT number, neighbour, record FROM forwards ORDER BY number"
         for row, neighbour, record in self._database.rows(question):
             with self.reading("forwards", row):
-                event = event_from_json(_decoded(record), schema)
+                event = event_from_json(decoded(record), schema)
             yield row, neighbour, event
 
     # Deliveries.
@@ -282,45 +251,24 @@ class Store:
             with self.reading("deliveries", row):
                 if added not in (0, 1):
                     raise ValueError(f"`added` is {added!r}; expected 0 or 1")
-                found[row] = Delivery(_string(subscription), _string(event), bool(added))
+                found[row] = Delivery(text_of(subscription), text_of(event), bool(added))
         return found
 
-    # Inside.
 
-    @contextmanager
-    def reading(self, what: str, row: int | None = None) -> Iterator[None]:
-        """Say of whatever is wrong within that it is *what*, or a *row* of that table."""
+def version_of(path: str | Path) -> tuple[int | None, int]:
+    """The version of the store in the file *path*, and the one that this Stentor writes."""
+    with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as reader:
         try:
-            yield
-        except StoreError:
-            raise
-        except (
-            StentorError,
-            msgspec.MsgspecError,
-            ValueError,
-            TypeError,
-            KeyError,
-            RecursionError,
-        ) as error:
-            raise self.damaged(str(error) or type(error).__name__, what, row) from None
-
-    def damaged(self, why: str, what: str, row: int | None = None) -> StoreError:
-        """Why *what*, or a *row* of that table, cannot be used."""
-        where = what if row is None else f"the row {row} of {what}"
-        return StoreError(
-            f"{self.path}: {where} cannot be used: {why}; go on from a copy of the file"
-        )
-
-    def _run(self, statement: str, *values: str | int | bytes | None) -> Any:
-        return self._database.run(statement, *values)
-
-    def close(self) -> None:
-        """Let go of the file; the broker that has it can do nothing any more."""
-        self._database.close()
+            [found] = reader.execute("SELECT fact FROM facts WHERE name = 'version'").fetchone()
+            return int(found), _VERSION
+        except (sqlite3.Error, TypeError, ValueError):
+            raise StoreError(f"{path} is no broker's store") from None
 
 
 class NoStore:
     """Keeps nothing, for a broker that is not to be opened again."""
+
+    keeps_links = False
 
     @contextmanager
     def transaction(self, *, synced: bool = True) -> Iterator[None]:
@@ -381,13 +329,3 @@ def check_settings(schema: Schema | None, space: Space | None, store: Store | No
 
 def _record(event: Event) -> str:
     return json.dumps(event_to_dict(event))
-
-
-def _decoded(record: object) -> Any:
-    return json.loads(_string(record))
-
-
-def _string(cell: object) -> str:
-    if not isinstance(cell, str):
-        raise RecordError(f"expected a text, got {type(cell).__name__}")
-    return read_string(cell)

@@ -139,16 +139,16 @@ class Tables:
         self._store.forget_interest(source, name)
 
     def replace_interests(
-        self, source: str, interests: Mapping[str, AnyInterest], time: int
+        self, source: str, names: Iterable[str], interests: Mapping[str, AnyInterest], time: int
     ) -> tuple[set[str], dict[str, StentorError]]:
-        """Let the engine have *interests* of *source*, and nothing else of it.
+        """Let the engine have *interests* of *source* instead of what is there under *names*.
 
         The live events that it wants, and by name why an interest is refused.
         """
         records: list[Record] = [
             Unsubscribe(name, time)
-            for name, one in self._links[source].interests.items()
-            if isinstance(one, Interest)
+            for name in names
+            if isinstance(self._links[source].interests[name], Interest)
         ]
         wanted: set[str] = set()
         mistakes: dict[str, StentorError] = {}
@@ -196,6 +196,10 @@ class Tables:
             self.note_holder(source, message.event)
         return DuplicateEventError(f"the event {id!r} is here, or was withdrawn", field="id")
 
+    def is_news(self, message: Publish | Update) -> bool:
+        """Whether nothing as late as *message* is known of its event."""
+        return self.events.version(message.event.id) < message.version
+
     def client(self, id: str) -> Subscription | None:
         """The client's subscription *id*, if there is one."""
         return self.clients[id] if id in self.clients else None  # noqa: SIM401
@@ -218,6 +222,8 @@ class Tables:
 
     def keep_forward(self, neighbour: str, event: Event) -> None:
         """Keep *event*, which is not live, until *neighbour* has it."""
+        if self._store.keeps_links:
+            return
         self._links[neighbour].forwards.append(event)
         self._store.keep_forward(neighbour, event)
 
@@ -309,7 +315,7 @@ class Tables:
                 if isinstance(record, Update):
                     link.live_ids.add(id)
             elif isinstance(record, Update) and neighbour in wanting:
-                self._send(record.event, neighbour, time, output)
+                self._send(record.event, neighbour, time, output, is_update=True)
             elif has and link.up:
                 gone = version if isinstance(record, Withdraw) else version - 1
                 output.sent.append(Outgoing(neighbour, Withdraw(id, time, gone)))
@@ -371,7 +377,15 @@ class Tables:
         for id in ids:
             self._send(self.events[id], neighbour, time, output)
 
-    def _send(self, event: Event, neighbour: str, time: int, output: BrokerOutput) -> None:
+    def _send(
+        self,
+        event: Event,
+        neighbour: str,
+        time: int,
+        output: BrokerOutput,
+        *,
+        is_update: bool = False,
+    ) -> None:
         link = self._links[neighbour]
         if link.up and event.id not in link.live_ids:
             if event.until is not None:
@@ -379,7 +393,8 @@ class Tables:
             else:
                 self.keep_forward(neighbour, event)
             version = 0 if event.until is None else self.events.version(event.id)
-            output.sent.append(Outgoing(neighbour, Publish(event, time, version)))
+            said = Update if is_update else Publish
+            output.sent.append(Outgoing(neighbour, said(event, time, version)))
 
     # Files and invariants.
 

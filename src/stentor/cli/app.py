@@ -15,6 +15,7 @@ from stentor.cli import (
     covers,
     explain,
     match,
+    migrate,
     pub_sub,
     serve,
     size,
@@ -54,6 +55,7 @@ app.command("size")(size.command)
 app.command("console")(console.command)
 app.command("demo")(demo.command)
 app.command("warm")(warm.command)
+app.command("migrate")(migrate.command)
 
 
 def _version(is_wanted: bool) -> None:

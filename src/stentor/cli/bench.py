@@ -16,7 +16,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from stentor.cli.inputs import JsonOption, SchemaOption, read_schema, shown_location
+from stentor.cli.inputs import (
+    ColumnsOption,
+    JsonOption,
+    SchemaOption,
+    read_schema,
+    read_settings,
+    shown_location,
+)
 from stentor.cli.screen import check_drawing, print_line, progress, pyplot, size_of, timed_line
 from stentor.encoding.columns import EventColumns, SubscriptionColumns, event_count
 from stentor.encoding.events import TimedEvent, encode_events
@@ -27,11 +34,9 @@ from stentor.index.catalog import Choice, choice, names, structure_class
 from stentor.index.structure import Structure
 from stentor.language.check import check_and_learn
 from stentor.model import Schema
-from stentor.model.record import Publish, Record, Subscribe
+from stentor.model.record import Op, Publish, Record, Subscribe
 from stentor.wire.events import learn_event
 from stentor.wire.files import open_records
-from stentor.wire.formats import ReadSettings
-from stentor.wire.records import Op
 from stentor.wire.rejected import Rejected
 
 #: Sizes grow by this factor, from at least so many subscriptions, and there are at most so many.
@@ -84,6 +89,7 @@ def command(
     picture: Annotated[
         Path | None, typer.Option(help="Where to draw the curves: `.png`, `.svg` or `.pdf`.")
     ] = None,
+    mapping: ColumnsOption = None,
     schema: SchemaOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -98,7 +104,7 @@ def command(
     if picture is not None:
         check_drawing(picture)
     known = read_schema(schema)
-    columns, arrived = read(subscriptions, events, known)
+    columns, arrived = read(subscriptions, events, known, mapping)
     tables = {
         len(rows): compare(take(columns, rows), arrived, repetitions) for rows in _growing(columns)
     }
@@ -114,7 +120,7 @@ def command(
 
 
 def read(
-    subscriptions: Path, events: Path, schema: Schema
+    subscriptions: Path, events: Path, schema: Schema, mapping: list[str] | None = None
 ) -> tuple[SubscriptionColumns, EventColumns]:
     """The columns of both files; bad records are counted, and the first of them shown."""
     subscribed: dict[str, NormalisedSubscription] = {}
@@ -134,16 +140,22 @@ def read(
         arrivals.append(TimedEvent(record.event, seq=len(arrivals)))
 
     _read(subscriptions, "subscribe", schema, subscribe)
-    _read(events, "publish", schema, publish)
+    _read(events, "publish", schema, publish, mapping)
     if not subscribed or not arrivals:
         raise RecordError(f"{events if subscribed else subscriptions} has nothing to compare with")
     return encode_subscriptions(subscribed.values(), schema), encode_events(arrivals, schema)
 
 
-def _read(path: Path, op: Op, schema: Schema, enter: Callable[[Record], None]) -> None:
+def _read(
+    path: Path,
+    op: Op,
+    schema: Schema,
+    enter: Callable[[Record], None],
+    columns: list[str] | None = None,
+) -> None:
     bad: list[Rejected] = []
     with progress(f"Reading {path.name}", size_of(path)) as advance:
-        for chunk in open_records(path, schema, ReadSettings(default_op=op)):
+        for chunk in open_records(path, schema, read_settings(op, columns)):
             for one, location in zip(chunk.records, chunk.locations, strict=True):
                 try:
                     if isinstance(one, Rejected):

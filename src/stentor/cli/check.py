@@ -10,10 +10,12 @@ import typer
 
 from stentor.cli.inputs import (
     ANSWER_NO,
+    ColumnsOption,
     JsonOption,
     SchemaOption,
     location_of,
     read_schema,
+    read_settings,
     refused,
     shown_location,
 )
@@ -21,10 +23,9 @@ from stentor.cli.screen import progress, size_of, summarise
 from stentor.errors import SettingsError, StentorError
 from stentor.language.normalise import normalise
 from stentor.model import Schema
-from stentor.model.record import Subscribe
+from stentor.model.record import Op, Subscribe
 from stentor.wire.files import open_records
 from stentor.wire.formats import ReadSettings
-from stentor.wire.records import Op
 from stentor.wire.rejected import RecordLocation, Rejected
 
 
@@ -33,6 +34,7 @@ def command(
         Path | None, typer.Option("--subscriptions", "-s", help="A file of subscriptions.")
     ] = None,
     events: Annotated[Path | None, typer.Option("--events", "-e", help="A file of events.")] = None,
+    columns: ColumnsOption = None,
     schema: SchemaOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,15 +51,17 @@ def command(
     inputs: list[tuple[Path | None, Op]] = [(subscriptions, "subscribe"), (events, "publish")]
     for path, op in inputs:
         if path is not None:
-            _check(path, op, known, counts, as_json)
+            _check(path, read_settings(op, columns), known, counts, as_json)
     summarise(counts, as_json=as_json, to_output=not as_json)
     if counts["bad"]:
         raise typer.Exit(ANSWER_NO)
 
 
-def _check(path: Path, op: Op, schema: Schema, counts: dict[str, Any], as_json: bool) -> None:
+def _check(
+    path: Path, settings: ReadSettings, schema: Schema, counts: dict[str, Any], as_json: bool
+) -> None:
     with progress(f"Checking {path.name}", size_of(path)) as advance:
-        for chunk in open_records(path, schema, ReadSettings(default_op=op)):
+        for chunk in open_records(path, schema, settings):
             for found, location in zip(chunk.records, chunk.locations, strict=True):
                 bad = found if isinstance(found, Rejected) else None
                 if isinstance(found, Subscribe):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stentor.cli.screen import need_spark, print_line
+from stentor.cli.screen import LogForm, LogFormatOption, need_spark, print_line, set_log_format
 from stentor.cli.serve import need_service
 
 
@@ -19,11 +19,13 @@ def command(
     rows: Annotated[
         int, typer.Option(min=1, help="How many of the newest rows of each table to show.")
     ] = 400_000,
+    log_format: LogFormatOption = LogForm.PLAIN,
 ) -> None:
     """Show a pipeline's tables on a map, with a slider over its past, live while it runs.
 
     Nothing is changed, and Spark is not started. Only this machine can open the page.
     """
+    set_log_format(log_format)
     need_spark()
     need_service()
     from stentor.service.past import serve_past

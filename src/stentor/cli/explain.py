@@ -10,12 +10,19 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from stentor.cli.inputs import ANSWER_NO, SchemaOption, feed, read_schema, shown_location
+from stentor.cli.inputs import (
+    ANSWER_NO,
+    ColumnsOption,
+    SchemaOption,
+    feed,
+    read_schema,
+    read_settings,
+    shown_location,
+)
 from stentor.engine import Engine
 from stentor.errors import NeverMatchesWarning, SettingsError, UnknownIdError
 from stentor.model.record import Publish
 from stentor.wire.files import open_records
-from stentor.wire.formats import ReadSettings
 from stentor.wire.json_text import from_json
 from stentor.wire.rejected import Rejected
 
@@ -37,6 +44,7 @@ def command(
     at: Annotated[
         str | None, typer.Option(help="Where the subscriber stands: `longitude,latitude`.")
     ] = None,
+    columns: ColumnsOption = None,
     schema: SchemaOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Give the answer as JSON.")] = False,
 ) -> None:
@@ -53,7 +61,7 @@ def command(
         subscription = "the expression"
     else:
         subscribe_all(engine, subscriptions, subscription)
-    explanation = engine.explain(subscription, _event(engine, event, events))
+    explanation = engine.explain(subscription, _event(engine, event, events, columns))
     print(json.dumps(asdict(explanation)) if as_json else explanation)
     if not explanation:
         raise typer.Exit(ANSWER_NO)
@@ -88,13 +96,15 @@ def subscribe_all(engine: Engine, path: Path, *wanted: str) -> None:
             )
 
 
-def _event(engine: Engine, event: str, events: Path | None) -> Any:
+def _event(
+    engine: Engine, event: str, events: Path | None, columns: list[str] | None = None
+) -> Any:
     """The event that the argument names: JSON text, or an id in a file."""
     if events is None:
         raw = from_json(event.encode())
         return {"id": "the event", **raw} if isinstance(raw, dict) else raw
     refused: list[str] = []
-    for chunk in open_records(events, engine.schema, ReadSettings(default_op="publish")):
+    for chunk in open_records(events, engine.schema, read_settings("publish", columns)):
         for record in chunk.records:
             if isinstance(record, Publish) and record.event.id == event:
                 return record.event

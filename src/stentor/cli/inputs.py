@@ -22,11 +22,15 @@ from stentor.engine import Engine
 from stentor.engine.report import Report
 from stentor.errors import DisagreementError, JavaEndedError, SettingsError, StentorError
 from stentor.model import Schema
-from stentor.model.record import Publish, Record
+from stentor.model.record import EVENT_OPS, Op, Publish, Record
 from stentor.wire.files import open_records
 from stentor.wire.formats import ReadSettings
 from stentor.wire.json_text import to_json
-from stentor.wire.records import Op, record_to_dict
+from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
+from stentor.wire.mapping import NO_MAPPING, ColumnMapping
+from stentor.wire.records import (
+    record_to_dict,
+)
 from stentor.wire.rejected import RecordLocation, Rejected, raw_text
 
 SubscriptionsOption = Annotated[
@@ -34,7 +38,7 @@ SubscriptionsOption = Annotated[
     typer.Option(
         "--subscriptions",
         "-s",
-        help="JSON lines or Parquet: `id`, `expression`, `at`, `until`; `-` is stdin.",
+        help="JSON lines, CSV or Parquet: `id`, `expression`, `at`, `until`; `-` is stdin.",
     ),
 ]
 EventsOption = Annotated[
@@ -42,7 +46,7 @@ EventsOption = Annotated[
     typer.Option(
         "--events",
         "-e",
-        help="JSON lines, GeoJSON, CloudEvents or Parquet: `id`, attributes; `-` is stdin.",
+        help="JSON lines, GeoJSON, CloudEvents, CSV or Parquet: `id`, attributes; `-` is stdin.",
     ),
 ]
 SchemaOption = Annotated[
@@ -51,6 +55,14 @@ SchemaOption = Annotated[
         "--schema",
         help='A JSON object of attribute types, like `{"price": "number", "loc": "point"}`; '
         "learned from the data where it is not given.",
+    ),
+]
+ColumnsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        help="What attributes of events are made of: `loc=lon,lat` is a point of two columns, "
+        "`price=Preis` another name. May be given several times.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Give the summary as JSON, for programs.")]
@@ -135,11 +147,24 @@ def read_schema(path: Path | None) -> Schema:
     return Schema.declare(kinds)
 
 
+def read_settings(
+    op: Op, columns: list[str] | None = None, limits: RecordLimits = DEFAULT_RECORD_LIMITS
+) -> ReadSettings:
+    """How a file of records is read that do *op*; *columns* are those of events."""
+    mapping = ColumnMapping.of_texts(columns or []) if op in EVENT_OPS else NO_MAPPING
+    return ReadSettings(default_op=op, limits=limits, columns=mapping)
+
+
 def feed(
-    engine: Engine, path: Path, op: Op, on_rejected: OnRejected, top: int | None = None
+    engine: Engine,
+    path: Path,
+    op: Op,
+    on_rejected: OnRejected,
+    top: int | None = None,
+    columns: list[str] | None = None,
 ) -> Iterator[tuple[Report, int]]:
     """Let the records of *path* happen to *engine*: a report at a time, and how many were good."""
-    settings = ReadSettings(default_op=op, limits=engine.limits)
+    settings = read_settings(op, columns, engine.limits)
     with progress(f"Reading {path.name}", size_of(path)) as advance:
         for chunk in open_records(path, engine.schema, settings):
             good = []

@@ -16,6 +16,7 @@ import typer
 from stentor._files import replaced
 from stentor.cli.inputs import (
     ANSWER_NO,
+    ColumnsOption,
     EventsOption,
     JsonOption,
     OnRejected,
@@ -32,6 +33,7 @@ from stentor.engine import Engine
 from stentor.engine.report import Report
 from stentor.errors import RecordError, SettingsError
 from stentor.wire.files import is_parquet, open_tables
+from stentor.wire.mapping import ColumnMapping
 from stentor.wire.rejected import Rejected
 from stentor.wire.tables import row_text
 
@@ -53,6 +55,7 @@ def command(
         int | None, typer.Option(min=1, help="Only the k best of each event, with scores.")
     ] = None,
     index: Annotated[str, typer.Option(help="The matching structure.")] = "auto",
+    columns: ColumnsOption = None,
     schema: SchemaOption = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads that match.")] = 1,
     strict: Annotated[
@@ -124,7 +127,7 @@ def command(
         for report, _ in feed(engine, subscriptions, "subscribe", on_rejected):
             never += len(report.never)
         stack.enter_context(writer)
-        count = _match(engine, events, writer, top, on_rejected)
+        count = _match(engine, events, writer, top, on_rejected, columns)
     counts = {
         "subscriptions": len(engine),
         "events": count,
@@ -140,31 +143,44 @@ def command(
 
 
 def _match(
-    engine: Engine, events: Path, writer: MatchWriter, top: int | None, on_rejected: OnRejected
+    engine: Engine,
+    events: Path,
+    writer: MatchWriter,
+    top: int | None,
+    on_rejected: OnRejected,
+    columns: list[str] | None = None,
 ) -> int:
     """Publish all events of a file; how many were good."""
     reports = _published if is_parquet(events) else _fed
     count = 0
-    for report, good in reports(engine, events, on_rejected, top):
+    for report, good in reports(engine, events, on_rejected, top, columns):
         writer.write(report.matches)
         count += good
     return count
 
 
 def _fed(
-    engine: Engine, events: Path, on_rejected: OnRejected, top: int | None
+    engine: Engine,
+    events: Path,
+    on_rejected: OnRejected,
+    top: int | None,
+    columns: list[str] | None,
 ) -> Iterator[tuple[Report, int]]:
-    return feed(engine, events, "publish", on_rejected, top)
+    return feed(engine, events, "publish", on_rejected, top, columns)
 
 
 def _published(
-    engine: Engine, events: Path, on_rejected: OnRejected, top: int | None
+    engine: Engine,
+    events: Path,
+    on_rejected: OnRejected,
+    top: int | None,
+    columns: list[str] | None,
 ) -> Iterator[tuple[Report, int]]:
     """The events of a Parquet file, which need not become records one by one."""
-    rows_before = 0
+    rows_before, mapping = 0, ColumnMapping.of_texts(columns or [])
     with progress(f"Reading {events.name}", size_of(events)) as advance:
         for table, bytes_read in open_tables(events):
-            report = engine.publish_batch(table, top=top)
+            report = engine.publish_batch(mapping.table(table), top=top)
             for bad in report.rejected.to_pylist():
                 text = row_text(table, bad["record"])
                 on_rejected(events, Rejected(bad["reason"], text, row=rows_before + bad["record"]))

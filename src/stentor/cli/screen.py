@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -15,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from stentor._logs import configure_logs
 from stentor.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -77,12 +80,38 @@ def summarise(counts: dict[str, Any], *, as_json: bool, to_output: bool) -> None
         print(f"{name:<{width}}  {shown}", file=stream)
 
 
+class LogForm(StrEnum):
+    """How a long-running command tells what it does."""
+
+    PLAIN = "plain"
+    TEXT = "text"
+    JSON = "json"
+
+
+LogFormatOption = Annotated[
+    LogForm,
+    typer.Option(
+        "--log-format",
+        help="How lines on the error output look: `plain`, `text` with time and level, or `json`.",
+    ),
+]
+_LOGGED: list[bool] = []  # not empty where lines are logs
+
+
+def set_log_format(form: LogForm) -> None:
+    """Let lines on the error output, and what libraries log, look so."""
+    _LOGGED.clear()
+    if form is not LogForm.PLAIN:
+        configure_logs(form)
+        _LOGGED.append(True)
+
+
 @contextmanager
 def timed_line(title: str) -> Iterator[None]:
     """Say *title* while the step runs; on a terminal also that it goes on, and what it took."""
     screen = console()
-    if not screen.is_terminal:
-        screen.print(f"{title} …", markup=False, soft_wrap=True)
+    if _LOGGED or not screen.is_terminal:
+        print_line(f"{title} …")
         yield
         return
     start = perf_counter()
@@ -93,6 +122,9 @@ def timed_line(title: str) -> Iterator[None]:
 
 def print_line(sentence: str) -> None:
     """Tell something on standard error, in a line."""
+    if _LOGGED:
+        logging.getLogger("stentor.cli").info(sentence)
+        return
     console().print(sentence, markup=False, soft_wrap=True)
 
 

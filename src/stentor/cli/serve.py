@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from stentor.cli.screen import LogForm, LogFormatOption, need_spark
 from stentor.errors import SettingsError
 
 FolderOption = Annotated[
@@ -24,6 +25,11 @@ def command(
     host: Annotated[str | None, typer.Option(help="The address to bind (127.0.0.1).")] = None,
     port: Annotated[int | None, typer.Option(help="The port to bind (8731); 0: any.")] = None,
     folder: FolderOption = None,
+    pipeline: Annotated[
+        Path | None,
+        typer.Option(help="Be the door of a Spark stream: the folder of its `stentor.toml`."),
+    ] = None,
+    log_format: LogFormatOption = LogForm.PLAIN,
 ) -> None:
     """Serve subscriptions and events over HTTP and WebSocket, with a console on its page.
 
@@ -37,10 +43,21 @@ def command(
     from stentor.service.settings import ServeSettings, absolute, problems, read_settings
 
     settings = ServeSettings() if file is None else absolute(read_settings(file), file.parent)
-    given = {"host": host, "port": port, "folder": folder}
+    if pipeline is not None:
+        need_spark()
+        if file is None and folder is None:
+            folder = (pipeline.parent if pipeline.is_file() else pipeline) / "door"
+    given: dict[str, Any] = {"host": host, "port": port, "folder": folder, "pipeline": pipeline}
+    if log_format is not LogForm.PLAIN:
+        given["log"] = str(log_format)
     settings = replace(settings, **{name: one for name, one in given.items() if one is not None})
     if found := problems(settings, Path()):
         raise SettingsError("; ".join(found))
+    if settings.pipeline is not None:
+        from stentor.service.door import read_config, source_for
+
+        for kind in ("events", "changes"):
+            source_for(read_config(settings.pipeline), kind)
     if check:
         print(f"{file or 'the defaults'}: no mistakes found; it would serve {settings.url}")
         return

@@ -16,15 +16,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from stentor.cli.inputs import JsonOption, SchemaOption, read_schema
+from stentor.cli.inputs import ColumnsOption, JsonOption, SchemaOption, read_schema, read_settings
 from stentor.engine import Engine
 from stentor.errors import RecordError
 from stentor.model import Schema
-from stentor.model.record import Publish, Subscribe
+from stentor.model.record import Op, Publish, Subscribe
 from stentor.wire.events import event_to_dict
 from stentor.wire.files import open_records
-from stentor.wire.formats import ReadSettings
-from stentor.wire.records import Op, subscription_to_dict
+from stentor.wire.records import (
+    subscription_to_dict,
+)
 
 #: The sample is measured whole and by its quarter; what is larger is cut.
 MOST_SAMPLED: Final = 100_000
@@ -79,6 +80,7 @@ def command(
     events: Annotated[
         Path | None, typer.Option("--events", "-e", help="A file of some events, likewise.")
     ] = None,
+    columns: ColumnsOption = None,
     schema: SchemaOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -95,7 +97,7 @@ def command(
     known = read_schema(schema)
     wishes, arrivals = _city() if subscriptions is None else (
         list(_records(subscriptions, "subscribe", known)),
-        list(_records(events or subscriptions, "publish", known)),
+        list(_records(events or subscriptions, "publish", known, columns)),
     )  # fmt: skip
     if len(wishes) < 8 or not arrivals:
         raise RecordError("a sample needs at least eight subscriptions and an event")
@@ -165,9 +167,11 @@ def _city() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 _DROPPED: Final = ("op", "seq", "time", "until")
 
 
-def _records(path: Path, op: Op, schema: Schema) -> Iterator[dict[str, Any]]:
+def _records(
+    path: Path, op: Op, schema: Schema, columns: list[str] | None = None
+) -> Iterator[dict[str, Any]]:
     """The good records of a file, as dicts without an end."""
-    for chunk in open_records(path, schema, ReadSettings(default_op=op)):
+    for chunk in open_records(path, schema, read_settings(op, columns)):
         for record in chunk.records:
             if isinstance(record, Subscribe) and op == "subscribe":
                 found = subscription_to_dict(record.subscription)

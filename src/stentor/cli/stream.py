@@ -16,7 +16,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from stentor.cli.screen import MasterOption, need_spark, print_line, spark_session, timed_line
+from stentor.cli.screen import (
+    LogForm,
+    LogFormatOption,
+    MasterOption,
+    need_spark,
+    print_line,
+    set_log_format,
+    spark_session,
+    timed_line,
+)
 from stentor.cli.stream_watch import JsonWatcher, PanelWatcher, Silent
 from stentor.errors import SettingsError
 
@@ -114,14 +123,16 @@ def command(
     metrics: Annotated[
         str | None,
         typer.Option(
-            metavar="PORT|FILE",
-            help="Prometheus text at 127.0.0.1:PORT/metrics, or in FILE after each batch: "
+            metavar="PORT|ADDRESS:PORT|FILE",
+            help="Prometheus text at 127.0.0.1:PORT/metrics (and /health beside it), at that of "
+            "another ADDRESS, or in FILE after each batch: "
             "stentor_records_total, _events_total, _changes_total, _deliveries_total, "
             "_rejected_total, _candidates_total, _batch_seconds, _step_seconds_total, "
             "_subscriptions, _live_events, _lag_seconds, _last_batch, "
             "_last_commit_timestamp_seconds, _logical_time_seconds, _index_info.",
         ),
     ] = None,
+    log_format: LogFormatOption = LogForm.PLAIN,
     master: MasterOption = None,
 ) -> None:
     """Run the pipeline of a file: until it is stopped, or until its sources are read.
@@ -133,6 +144,7 @@ def command(
     """
     from stentor.pipeline.config.file import load
 
+    set_log_format(log_format)
     chosen = load(config)
     if once:
         chosen = replace(chosen, trigger=_AVAILABLE_NOW)
@@ -177,11 +189,13 @@ def _run(
 ) -> None:
     from stentor.cli.stream_metrics import published
     from stentor.pipeline.config.file import start_from
+    from stentor.pipeline.config.servers import check_servers, naming_servers
     from stentor.pipeline.spark.failures import as_stentor_errors
 
     with ExitStack() as stack:
         stop = stack.enter_context(StopRequest())
         listeners = stack.enter_context(published(metrics))
+        check_servers(config)
         settings = _session_settings(config)
         name = f"stentor {path}"
         spark = stack.enter_context(spark_session(master, name=name, settings=settings))
@@ -194,7 +208,7 @@ def _run(
         print_line(
             f"Running into {config.path}; stop with Ctrl-C or SIGTERM to process {os.getpid()}"
         )
-        with watcher:
+        with watcher, naming_servers(config):
             is_over = watch(query, watcher, stop)
     end = "Everything is read" if is_over else "Stopped; started again, it goes on there"
     print_line(f"{end}. {watcher.summary}")
@@ -230,12 +244,18 @@ def watch(query: StreamingQuery, watcher: Watcher, stop: StopRequest) -> bool:
 
 
 def _session_settings(config: StreamConfig) -> dict[str, str]:
-    if not config.uses_kafka:
-        return {}
-    from stentor.pipeline.sinks.kafka import connector_jars
+    jars: list[str] = []
+    if config.uses_kafka:
+        from stentor.pipeline.sinks.kafka import connector_jars
 
-    with timed_line("Looking for Spark's connector for Kafka (10 MB, fetched once)"):
-        return {"spark.jars": ",".join(connector_jars())}
+        with timed_line("Looking for Spark's connector for Kafka (10 MB, fetched once)"):
+            jars += connector_jars()
+    if config.uses_s3:
+        from stentor.pipeline.spark.s3 import s3_jars
+
+        with timed_line("Looking for Spark's jars for S3 (14 MB, fetched once)"):
+            jars += s3_jars()
+    return {"spark.jars": ",".join(jars)} if jars else {}
 
 
 def _watcher(show: Show, title: str, stop: StopRequest) -> Watcher:

@@ -26,9 +26,12 @@ from stentor.language.normal_predicates import (
     Membership,
     NormalPredicate,
     Pattern,
+    Phrase,
+    RegularPattern,
     StringInterval,
     Test,
 )
+from stentor.language.predicates.elements import is_member, member_of
 from stentor.language.printer import to_text
 from stentor.language.tree import all_of, any_of
 from stentor.model import (
@@ -37,11 +40,14 @@ from stentor.model import (
     Constant,
     Expression,
     Has,
+    HasPhrase,
     In,
     IsNull,
     Kind,
     Like,
     Not,
+    Overlaps,
+    Regular,
     Schema,
     Truth,
     Within,
@@ -75,13 +81,28 @@ def expression_of(attribute: str, test: Test, kind: Kind) -> Expression:
             found, negated = _string_span(attribute, test), test.negated
         case Pattern(pattern, negated):
             found = Like(attribute, pattern)
+        case RegularPattern(syntax, text, negated):
+            found = Regular(attribute, syntax, text)
         case Keywords(groups, negated):
-            found = any_of([Has(attribute, group, True) for group in groups])
+            if groups and is_member(groups[0][0]):
+                wanted = [tuple(map(member_of, group)) for group in groups]
+                found = _overlaps(attribute, wanted)
+            else:
+                found = any_of([Has(attribute, group, True) for group in groups])
+        case Phrase(terms, negated):
+            found = HasPhrase(attribute, " ".join(terms))
         case Inside(region, negated):
             found = Within(attribute, region)
         case _:
             assert_never(test)
     return Not(found) if negated else found
+
+
+def _overlaps(attribute: str, groups: Sequence[tuple[Constant, ...]]) -> Expression:
+    """The set has all members of some group."""
+    if all(len(group) == 1 for group in groups):
+        return Overlaps(attribute, tuple(member for (member,) in groups))
+    return any_of([all_of([Overlaps(attribute, (one,)) for one in group]) for group in groups])
 
 
 def _string_span(attribute: str, span: StringInterval) -> Expression:

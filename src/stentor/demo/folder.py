@@ -92,7 +92,7 @@ def _clear_earlier(folder: Path) -> None:
 
 def _remove_pipeline(path: Path) -> None:
     if path.exists():
-        from stentor.pipeline.storage.local import lock_folder
+        from stentor.pipeline.storage.writers import lock_folder
 
         with lock_folder(path):  # not while somebody runs it
             shutil.rmtree(path)

@@ -11,6 +11,7 @@ from stentor.demo.story import Example, Offer, Story
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from stentor.pipeline.storage.folder import StreamFolder
     from stentor.pipeline.stream.progress import BatchProgress
 
 _CHANGES: Final = "SELECT change, count(*) AS rows FROM {deliveries} GROUP BY change"
@@ -44,7 +45,7 @@ _AS_IT_WAS: Final = """
 
 
 def story_of(
-    spark: SparkSession, path: Path, batches: list[BatchProgress], seconds: float
+    spark: SparkSession, path: Path | StreamFolder, batches: list[BatchProgress], seconds: float
 ) -> Story:
     """The story that the pipeline *path* has written, in these *batches*."""
     from stentor.pipeline.tables import read

@@ -8,7 +8,7 @@ to call; `batch` copies all of them. `events.py` takes whole attributes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,17 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.hashing import BASIS, PREFIX_BYTES, absorb, attribute_seed, finish
 from stentor.encoding.terms import FOLDED, SEPARATES
+from stentor.language.predicates.elements import member_term
 from stentor.language.terms import fold_terms
-from stentor.model import Constant, Event, Point, Range, Schema
+from stentor.model import Constant, Event, Point, Range, Schema, Set
 from stentor.model.schema import MOST_ATTRIBUTES, Attribute
+from stentor.model.values.members import set_text
 from stentor.model.values.time import BEGINNING, NEVER
 
 _BASIS = np.uint64(BASIS)
-_SPACE = 32
+#: Between folded terms; no byte of UTF-8.
+_GAP = 255
+_BETWEEN: Final = bytes([_GAP])
 NO_LABELS: Final[Mapping[str, str]] = {}
 #: Bytes that are kept from one event to the next.
 _KEPT = 1 << 20
@@ -49,7 +53,7 @@ class Texts(NamedTuple):
     seed: UInt64  # (strings,) of the attribute
     start: Int64  # (strings,) a slice of `data`; −1: the string's own bytes
     stop: Int64  # (strings,)
-    data: UInt8  # (bytes,) terms, a space between them
+    data: UInt8  # (bytes,) terms, `_GAP` between them
 
 
 class EventBuffer:
@@ -76,14 +80,15 @@ class EventBuffer:
         self.among.clear()
         self._parts: list[bytes] = []
         self._folded: list[bytes] = []
+        self._fresh_folded: list[bytes] = []
         self._values = self._strings = self._weights = 0
         self._used = self._text_used = 0
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    # One event: values from `value` on (each has a code, low and high, or a string), weights,
-    # then `commit`.
+    # One event: values from `value` on (each has a code, low and high, or a string: it has none
+    # until one is written), weights, then `commit`.
 
     def begin(self, values: int) -> None:
         """Grow for an event of at most so many *values*; what was not committed is void."""
@@ -91,10 +96,14 @@ class EventBuffer:
             self._strings + values > self._sizes["strings"]
         ):
             self._reserve(values=self._values + values, strings=self._strings + values)
-        self.value, self._string, self._weight = self._values, self._strings, self._weights
+        first = self.value = self._values
+        self._string, self._weight = self._strings, self._weights
         self._width, self._text_width = self._used, self._text_used
-        del self._parts[self._strings :]
-        self._fresh_folded: list[bytes] = []
+        self.string[first : first + values] = self._no_string[:values]
+        if self._strings < len(self._parts):
+            del self._parts[self._strings :]
+        if self._fresh_folded:
+            self._fresh_folded = []
 
     def add_string(self, name: str, text: str, data: bytes) -> int:
         """The string row of a *text*, in UTF-8 *data*, of the attribute *name*."""
@@ -103,17 +112,30 @@ class EventBuffer:
         seed = self._seeds.get(name)
         self.seed[string] = self._seed_of(name) if seed is None else seed
         self._parts.append(data)
-        self._width += len(data)
-        self.string_stop[string + 1] = self._width
-        if len(text) == len(data):
+        size = len(data)
+        self.string_stop[string + 1] = self._width = self._width + size
+        if len(text) == size:
             self.text_start[string] = -1
         else:
-            folded = " ".join(fold_terms(text)).encode()
-            self._fresh_folded.append(folded)
-            self.text_start[string] = self._text_width
-            self._text_width += len(folded)
-            self.text_stop[string] = self._text_width
+            self._add_terms(string, fold_terms(text))
         return string
+
+    def add_set(self, name: str, value: Set) -> int:
+        """The string row of a set of the attribute *name*: its text, its members as terms."""
+        data = set_text(value).encode()
+        string = self.add_string(name, "", b"")
+        self._parts[-1] = data
+        self._width += len(data)
+        self.string_stop[string + 1] = self._width
+        self._add_terms(string, [member_term(member) for member in value.members])
+        return string
+
+    def _add_terms(self, string: int, terms: list[str]) -> None:
+        folded = _BETWEEN.join([term.encode() for term in terms])
+        self._fresh_folded.append(folded)
+        self.text_start[string] = self._text_width
+        self._text_width += len(folded)
+        self.text_stop[string] = self._text_width
 
     def add_weight(self, attribute: Attribute, weight: float) -> None:
         """The event's weight of an attribute."""
@@ -140,7 +162,9 @@ class EventBuffer:
             self._reserve(events=event + 1)
         self._values, self._strings, self._weights = self.value, self._string, self._weight
         self._used, self._text_used = self._width, self._text_width
-        self._folded += self._fresh_folded
+        if self._fresh_folded:
+            self._folded += self._fresh_folded
+            self._fresh_folded = []
         self.value_stop[event + 1] = self._values
         self.weight_stop[event + 1] = self._weights
         self.until[event] = until
@@ -162,6 +186,8 @@ class EventBuffer:
                     string = self.add_string(name, text, text.encode())
                 case Constant(_, held):
                     low = high = float(held)
+                case Set():
+                    string = self.add_set(name, value)
                 case Range(_, low, high) | Point(low, high):
                     pass
             self.code[position], self.string[position] = attribute.code, string
@@ -202,7 +228,8 @@ class EventBuffer:
         terms = ((width + text_width) >> 1) + self._strings
         if width + text_width > self._bytes or terms > self._sizes["terms"]:
             self._reserve(terms=terms, width=width + text_width)
-        del self._parts[self._strings :]  # of an event that was not committed
+        if self._strings < len(self._parts):
+            del self._parts[self._strings :]  # of an event that was not committed
         self.string_bytes[:width] = b"".join(self._parts)
         if text_width:
             self.text_bytes[:text_width] = b"".join(self._folded)
@@ -266,6 +293,7 @@ class EventBuffer:
         self._first = self._views(1)
         self.columns = all_read_only(self._first)
         self.code, self.string = _memory(arrays["attribute"]), _memory(arrays["string"])
+        self._no_string = _memory(np.full(sizes["values"], NO_STRING, arrays["string"].dtype))
         self.low, self.high = _memory(arrays["low"]), _memory(arrays["high"])
         self.seed, self.text_start, self.text_stop = map(_memory, texts[:3])
         self.string_stop = _memory(arrays["string_start"])
@@ -298,6 +326,28 @@ class EventBuffer:
         }
         short |= {name: arrays[name][:events] for name in ("until", "time", "seq")}
         return EventColumns(*({**arrays, **short}.values()))
+
+
+class Lender(Protocol):
+    """Who keeps memory for one event between calls."""
+
+    _buffer: EventBuffer | None
+
+
+class Lent:
+    """Memory for one event of *lender*'s, which gets it back when the block ends."""
+
+    __slots__ = ("_lender", "_one")
+
+    def __init__(self, lender: Lender, one: EventBuffer) -> None:
+        self._lender, self._one = lender, one
+
+    def __enter__(self) -> EventBuffer:
+        self._one.clear()
+        return self._one
+
+    def __exit__(self, *_: object) -> None:
+        self._lender._buffer = self._one
 
 
 def _copy(array: Any, longer: Any) -> None:
@@ -362,10 +412,14 @@ def encode_written(columns: EventColumns, texts: Texts) -> int:
                 first, last = texts.start[string], texts.stop[string]
             begin, hashed = used, seed
             for position in range(first, last + 1):
-                folded = np.uint8(SEPARATES)
-                if position < last:
-                    folded = data[position] if is_folded else FOLDED[data[position]]
-                if folded != SEPARATES and not (is_folded and folded == _SPACE):
+                folded, is_inside = np.uint8(SEPARATES), False
+                if position < last and is_folded:
+                    folded = data[position]
+                    is_inside = folded != _GAP
+                elif position < last:
+                    folded = FOLDED[data[position]]
+                    is_inside = folded != SEPARATES
+                if is_inside:
                     columns.term_bytes[used] = folded
                     used += 1
                     hashed = absorb(hashed, folded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stentor.encoding.columns import NO_STRING, EventColumns
 from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
+from stentor.model.values.members import read_set
 from stentor.model.values.time import NEVER
 
 
@@ -30,7 +31,8 @@ def _value(columns: EventColumns, value: int, kind: Kind | None) -> Value:
     string = int(columns.string[value])
     if string != NO_STRING:
         start, stop = columns.string_start[string : string + 2]
-        return Constant(Kind.STRING, columns.string_bytes[start:stop].tobytes().decode())
+        text = columns.string_bytes[start:stop].tobytes().decode()
+        return read_set(text) if kind is Kind.SET else Constant(Kind.STRING, text)
     low, high = float(columns.low[value]), float(columns.high[value])
     assert kind is not None
     if kind is Kind.POINT:

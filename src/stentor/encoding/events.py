@@ -22,8 +22,8 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.event import EventBuffer
 from stentor.encoding.hashing import BASIS, PREFIX_BYTES, attribute_seed, hash_slices
-from stentor.encoding.terms import TermColumns, terms_of_column
-from stentor.model import Event, Schema
+from stentor.encoding.terms import TermColumns, terms_of_column, terms_of_sets
+from stentor.model import Event, Kind, Schema
 from stentor.model.values.time import BEGINNING
 
 
@@ -87,7 +87,9 @@ def encode_attribute_columns(
             strings.append(one.strings)
             low = high = _prefixes(one.strings)
             if searched is None or one.name in searched:
-                terms.append(terms_of_column(*one.strings[::-1], attribute_seed(one.name)))
+                is_set = schema.kind(one.name) is Kind.SET
+                terms_of = terms_of_sets if is_set else terms_of_column
+                terms.append(terms_of(*one.strings[::-1], attribute_seed(one.name)))
         ends = read_only(low), read_only(high)
         _fill_values(
             cursor, read_only(one.valid), schema.code(one.name), *ends, first_string, filled

@@ -24,6 +24,8 @@ _MIX_2: Final = np.uint64(0xC4CEB9FE1A85EC53)
 
 _SHIFT: Final = np.uint64(33)
 
+_PLAIN_PRIME, _PLAIN_MIX_1, _PLAIN_MIX_2 = int(_PRIME), int(_MIX_1), int(_MIX_2)
+
 
 def hash_bytes(data: bytes, seed: int = BASIS) -> int:
     """The hash of *data*, in plain Python: the definition that the kernels follow.
@@ -33,11 +35,11 @@ def hash_bytes(data: bytes, seed: int = BASIS) -> int:
     """
     value = seed
     for byte in data:
-        value = (value ^ byte) * int(_PRIME) & _MASK
+        value = (value ^ byte) * _PLAIN_PRIME & _MASK
     value ^= value >> 33
-    value = value * int(_MIX_1) & _MASK
+    value = value * _PLAIN_MIX_1 & _MASK
     value ^= value >> 33
-    value = value * int(_MIX_2) & _MASK
+    value = value * _PLAIN_MIX_2 & _MASK
     return value ^ value >> 33
 
 

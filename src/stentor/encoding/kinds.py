@@ -32,9 +32,13 @@ class PredicateKind(IntEnum):
     BOX = 8  # pairs: (west, east), (south, north); west > east crosses 180°
     CIRCLE = 9  # pairs: (west, east), (south, north) around it, (x, y), (cosine or PLANE, limit)
     OWN_CIRCLE = 10  # a circle around the subscriber: as CIRCLE, then (radius, plane)
-    POLYGON = 11  # pairs: (west, east), (south, north) around it, then points; NaN ends a ring
+    POLYGON = 11  # pairs: (west, east), (south, north), points; NaN ends a ring, with PART a part
+    REGULAR = 12  # strings: `ILIKE` or `RLIKE` and the pattern; its table (`language/regular`)
+    PHRASE = 13  # strings: terms, hashed with their attribute, in the order of the phrase
 
 
+#: Beside the NaN that ends a ring: another part of the polygon begins.
+PART: Final = 0.0
 KIND_MASK: Final = 63
 NEGATED: Final = 64  # a flag beside the kind
 
@@ -51,6 +55,8 @@ BOX: Final = PredicateKind.BOX.value
 CIRCLE: Final = PredicateKind.CIRCLE.value
 OWN_CIRCLE: Final = PredicateKind.OWN_CIRCLE.value
 POLYGON: Final = PredicateKind.POLYGON.value
+REGULAR: Final = PredicateKind.REGULAR.value
+PHRASE: Final = PredicateKind.PHRASE.value
 
 
 class Traits(NamedTuple):
@@ -80,6 +86,10 @@ def traits(kind: PredicateKind) -> Traits:
             return Traits("membership", "string", "strings", 0, negatable=True)
         case PredicateKind.PATTERN:
             return Traits("pattern", "string", "strings", 1, negatable=True)
+        case PredicateKind.REGULAR:
+            return Traits("pattern", "string", "strings", 2, negatable=True)
+        case PredicateKind.PHRASE:
+            return Traits("keywords", "string", "strings", 2, negatable=True)
         case PredicateKind.KEYWORDS:
             return Traits("keywords", "string", "strings", 0, negatable=True)
         case PredicateKind.BOX:

@@ -104,8 +104,7 @@ def _shifted_subscriptions(
     columns: SubscriptionColumns, sizes: Mapping[str, int]
 ) -> SubscriptionColumns:
     pairs, strings = sizes["pair_low"], sizes["string_hash"]
-    _refuse_beyond_int32("pairs", pairs + len(columns.pair_low))
-    _refuse_beyond_int32("strings", strings + len(columns.string_hash))
+    refuse_too_many(columns, sizes)
     has_pairs, has_strings = (
         are_among(columns.kind, kinds) for kinds in (WITH_PAIRS, WITH_STRINGS)
     )
@@ -117,6 +116,12 @@ def _shifted_subscriptions(
         operand_stop=columns.operand_stop + operand_shift,
         string_start=columns.string_start[1:] + sizes["string_bytes"],
     )
+
+
+def refuse_too_many(columns: SubscriptionColumns, sizes: Mapping[str, int]) -> None:
+    """A CapacityError where what *columns* refer to cannot be numbered behind *sizes* others."""
+    _refuse_beyond_int32("pairs", sizes["pair_low"] + len(columns.pair_low))
+    _refuse_beyond_int32("strings", sizes["string_hash"] + len(columns.string_hash))
 
 
 def _shifted_events(columns: EventColumns, sizes: Mapping[str, int]) -> EventColumns:
@@ -214,6 +219,9 @@ def children(offsets: Int64, rows: Int64) -> tuple[Int64, Int64]:
 
 def expand_slices(start: Int64 | Int32, stop: Int64 | Int32) -> tuple[Int64, Int64]:
     """All positions in the slices *start* … *stop*, one after the other, and the new offsets."""
+    if len(start) == 1:
+        first, last = int(start[0]), int(stop[0])
+        return np.arange(first, last), np.array([0, last - first])
     offsets = np.zeros(len(start) + 1, np.int64)
     np.cumsum(stop - start, out=offsets[1:])
     positions = np.arange(offsets[-1])

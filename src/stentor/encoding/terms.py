@@ -7,6 +7,7 @@ The others go through `fold_terms` one by one and are merged in. Both ways give 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,7 +17,9 @@ from stentor._jit import kernel
 from stentor.encoding.columns import Int64, UInt8, UInt64, read_only
 from stentor.encoding.hashing import absorb, finish, hash_slices
 from stentor.errors import RecordError
+from stentor.language.predicates.elements import member_term
 from stentor.language.terms import fold_terms
+from stentor.model.values.members import read_set
 
 Booleans = NDArray[np.bool_]
 Values = TypeVar("Values", Int64, UInt64, UInt8)
@@ -84,6 +87,25 @@ def terms_of_column(data: UInt8, offsets: Int64, seed: int) -> TermColumns:
         out.start, out.hash[:terms], out.byte_start[:terms], out.byte_stop[:terms], out.data[:used]
     )
     return columns if is_ascii.all() else _merge_other_rows(columns, is_ascii, data, offsets, seed)
+
+
+def terms_of_sets(data: UInt8, offsets: Int64, seed: int) -> TermColumns:
+    """The members of sets as terms: the texts of the sets are as `terms_of_column` takes them.
+
+    Cost: about 1 µs for a member.
+    """
+    bounds = offsets.tolist()
+    texts = (data[start:stop].tobytes() for start, stop in pairwise(bounds))
+    members = [
+        [member_term(one).encode() for one in read_set(text.decode()).members] if text else []
+        for text in texts
+    ]
+    encoded = [term for own in members for term in own]
+    heap, starts = _bytes(encoded), _offsets(encoded)
+    hashes = np.empty(len(encoded), np.uint64)
+    hash_slices(heap, read_only(starts), np.uint64(seed), hashes)
+    counts = np.cumsum([0, *map(len, members)], dtype=np.int64)
+    return TermColumns(counts, hashes, starts[:-1], starts[1:], heap)
 
 
 @kernel

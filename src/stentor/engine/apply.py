@@ -31,7 +31,6 @@ from stentor.engine.passages import Passages, ended_events, ended_rows, passages
 from stentor.engine.plan import (
     IN_INDEX,
     Change,
-    Operation,
     Plan,
     PlannedRecord,
     StateView,
@@ -47,6 +46,7 @@ from stentor.errors import StentorError
 from stentor.index.table import moved as with_positions
 from stentor.index.verify.candidates import current_counts
 from stentor.model import Changes
+from stentor.model.record import Operation
 from stentor.model.values.time import NEVER
 
 NO_SUBSCRIPTIONS = empty(SubscriptionColumns)
@@ -76,6 +76,7 @@ class StepResult:
     never: list[int]  # the steps that brought a subscription which no event can match
     shrunk: list[tuple[int, SafeRegion]] = field(default_factory=list)  # and by which step
     passages: Passages | None = None
+    plan: Plan | None = None  # None where there was nothing to plan
 
 
 def apply(
@@ -104,7 +105,7 @@ def apply(
         with state.change():
             changes = _moved(state, plan.changes)
             _pass_time(state, plan)
-        return StepResult([], NO_PAIRS, changes, plan.errors, [])
+        return StepResult([], NO_PAIRS, changes, plan.errors, [], plan=plan)
     versions = version_columns(state, plan, arriving)
     events = admitted_events(plan, arriving)
     matched = events
@@ -146,7 +147,31 @@ def apply(
     passages = None
     if any(step.operation in (Operation.UPDATE, Operation.WITHDRAW) for step in arriving.steps):
         published, pairs, passages = passages_of(plan, arriving.steps, pairs)
-    return StepResult(published, pairs, changes, plan.errors, never, regions, passages)
+    return StepResult(published, pairs, changes, plan.errors, never, regions, passages, plan)
+
+
+def apply_again(state: State, arriving: EncodedRecords) -> None:
+    """`apply` of what was accepted and answered before: nobody is to be told of it again.
+
+    Each of *arriving* has the time and the seq that it was given then.
+    """
+    known = StateView(state.version, state.event)
+    plan = plan_records(arriving.steps, len(arriving.texts), state.seq, state.time, known)
+    if plan.errors:
+        raise next(iter(plan.errors.values()))
+    versions = version_columns(state, plan, arriving)
+    events = admitted_events(plan, arriving)
+    kept = np.flatnonzero(events.until != NEVER).astype(np.int64)
+    with state.change():
+        apply_changes(state, plan, versions, arriving)
+        first = state.index.live.count
+        if len(kept):
+            held = [arriving.steps[plan.published[position]] for position in kept.tolist()]
+            state.hold(
+                take(events, kept), [step.id for step in held], [step.among for step in held]
+            )
+        state.drop([*ended_rows(plan, kept, first)])
+        _pass_time(state, plan)
 
 
 def _endings(plan: Plan) -> dict[int, int]:

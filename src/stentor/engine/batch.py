@@ -16,16 +16,21 @@ from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscr
 from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.engine.apply import EncodedRecords
-from stentor.engine.plan import Operation, PlannedRecord
+from stentor.engine.plan import (
+    PlannedRecord,
+)
 from stentor.engine.report import RecordBatch
 from stentor.engine.tags import NO_TAGS, Among, Tags, among_of
 from stentor.engine.texts import ShapedTexts
 from stentor.errors import RecordError, SettingsError, StentorError
 from stentor.language.check import CheckedExpression, check_expression
 from stentor.language.printer import to_text
-from stentor.model import Schema, Subscription
+from stentor.model import Event, Schema, Subscription
 from stentor.model.record import (
+    BRINGING_OPS,
     Move,
+    Op,
+    Operation,
     Publish,
     Record,
     Subscribe,
@@ -44,7 +49,9 @@ from stentor.wire.events import learn_event
 from stentor.wire.formats import ReadSettings, record_from_object
 from stentor.wire.limits import RecordLimits
 from stentor.wire.record import EventOp, EventReader
-from stentor.wire.records import Op, check_record
+from stentor.wire.records import (
+    check_record,
+)
 from stentor.wire.tables import (
     PlainRow,
     RecordTable,
@@ -131,10 +138,10 @@ class RecordEncoder:
         self._count += 1
         if isinstance(record, RecordError):
             raise record
-        if type(record) is dict and says(record.get("op"), "publish", "update"):
+        if type(record) is dict and says(record.get("op"), *BRINGING_OPS):
             op: EventOp = "update" if record["op"] == "update" else "publish"
             said = self._reader.read(record, self._events, op=op)
-            self._published(Operation[op.upper()], self._clock() if said is None else said)
+            self._published(Operation.of(op), self._clock() if said is None else said)
             return
         if isinstance(record, Mapping):
             record = record_from_object(record, self._schema, ReadSettings(limits=self._limits))
@@ -156,6 +163,30 @@ class RecordEncoder:
             return
         self._steps.append(self._step(record, time, examined))
         self._positions.append(self._count - 1)
+
+    def add_known(self, record: Record, examined: CheckedExpression | None = None) -> None:
+        """Make ready one record that is known to be right; where it is not, it never came."""
+        try:
+            self.add(record, examined, is_checked=True)
+        except StentorError:
+            self._count -= 1
+            raise
+
+    def add_event(
+        self,
+        event: Mapping[str, Any] | Event,
+        op: EventOp,
+        until: int | None,
+        time: int | None,
+        among: Mapping[str, str] | None,
+    ) -> None:
+        """Make ready an event that does *op*; *until*, *time* and *among* are over its own."""
+        said = self._reader.read(event, self._events, until, op)
+        if among is not None:
+            self._events.among[len(self._events) - 1] = among
+        self._count += 1
+        said = self._clock() if said is None and time is None else said
+        self._published(Operation.of(op), said if time is None else time)
 
     def _published(self, operation: Operation, time: int | None) -> None:
         """Let the last event that was read be a step."""
@@ -315,7 +346,7 @@ class BatchReader:
         if amongs is not None:
             among = [among_of(amongs[row] or {}) for row in rows.tolist()]
         batch = RecordBatch(table.num_rows, read.ids, rows, errors)
-        return batch, NewEvents(read.columns, read.ids, Operation[op.upper()], among)
+        return batch, NewEvents(read.columns, read.ids, Operation.of(op), among)
 
     def _event_list(
         self, events: list[Any], default: int, op: EventOp
@@ -332,7 +363,7 @@ class BatchReader:
         read = np.delete(np.arange(len(events)), list(errors))
         ids = list(buffer.ids)
         among = [among_of(one) for one in buffer.among] if any(buffer.among) else None
-        new = NewEvents(buffer.batch(), ids, Operation[op.upper()], among)
+        new = NewEvents(buffer.batch(), ids, Operation.of(op), among)
         return RecordBatch(len(events), ids, read, errors), new
 
     def sample(self, events: Any) -> EventColumns:

@@ -215,7 +215,7 @@ def are_ready(name: str) -> bool:
 
 
 def is_outgrown(index: Index) -> bool:
-    """Whether 'auto' would choose another structure than that of *index* for many, compiled."""
+    """Whether *index* is one for few, and that for many is compiled."""
     return is_for_few(index) and are_ready(PACKED)
 
 

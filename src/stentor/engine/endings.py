@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from stentor.encoding.columns import Int64
-from stentor.model.values.time import BEGINNING, NEVER
+from stentor.model.values.time import BEGINNING, FOR_GOOD, NEVER
 
 
 class Endings:
@@ -35,7 +35,11 @@ class Endings:
 
     def add_all(self, first: int, untils: Int64) -> None:
         """Remember when each of the rows from *first* on ends."""
-        ending = np.flatnonzero(untils != NEVER)
+        if len(untils) == 1:
+            until = int(untils[0])
+            self.add((first,), (NEVER if until == FOR_GOOD else until,))
+            return
+        ending = np.flatnonzero((untils != NEVER) & (untils != FOR_GOOD))
         self.add((first + ending).tolist(), untils[ending].tolist())
 
     def watch(self, until: Int64) -> None:

@@ -9,42 +9,47 @@ from __future__ import annotations
 
 import time as _time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from math import inf
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from stentor._jit import announce_compilation
 from stentor.encoding.columns import SubscriptionColumns
-from stentor.encoding.event import EventBuffer
+from stentor.encoding.event import EventBuffer, Lent
 from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
-from stentor.engine import cold, folder
+from stentor.engine import cold
 from stentor.engine.apply import EncodedRecords, apply, match
+from stentor.engine.auto import AutoChoice
 from stentor.engine.batch import BatchReader, NewEvents, NewSubscriptions
 from stentor.engine.clock import Clock, MostAhead
 from stentor.engine.ids import NO_ROW
-from stentor.engine.plan import Operation, PlannedRecord, admit_change, admit_event
+from stentor.engine.included import Include, included_of_step
+from stentor.engine.plan import (
+    PlannedRecord,
+    admit_change,
+    admit_event,
+)
 from stentor.engine.questions import Questions
 from stentor.engine.report import RecordBatch, Report, WantedBy
-from stentor.engine.shortcuts import apply_events, apply_new, move_one, subscribe_one
+from stentor.engine.shortcuts import apply_events, apply_new, apply_updates, move_one, subscribe_one
 from stentor.engine.state import State, forget_unused
 from stentor.engine.tags import NO_TAGS, Tags, among_of
 from stentor.engine.top_k import TopK, read_count
 from stentor.errors import NeverMatchesWarning, SettingsError, StentorError, UnknownIdError
-from stentor.index.catalog import AUTO, index_class, reconsidered_from, structure_of
+from stentor.index.catalog import AUTO, index_class, structure_of
+from stentor.index.contract import Index
 from stentor.index.verify.candidates import CandidateCounts
 from stentor.language.builder import Built
 from stentor.language.check import check_expression
 from stentor.language.limits import Limits
 from stentor.language.printer import to_text
 from stentor.model import Changes, Event, EventChanges, Expression, Schema, Scoring
-from stentor.model.record import Record, Unsubscribe, Withdraw
+from stentor.model.record import Operation, Record, Unsubscribe, Withdraw
 from stentor.model.values import read_location
 from stentor.model.values.labels import read_labels, read_owner
-from stentor.model.values.string import describe, read_id
+from stentor.model.values.string import read_id
 from stentor.model.values.time import BEGINNING, NEVER, read_time
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 from stentor.wire.record import EventReader
@@ -70,6 +75,8 @@ class Engine(Questions):
     that is a day (without a clock: ten years), and None allows any.
     """
 
+    _is_durable = False  # whether changes are kept as they are planned
+
     def __init__(
         self,
         index: str = "auto",
@@ -93,7 +100,7 @@ class Engine(Questions):
         self._index = index
         self._index_class = index_class(index)
         self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
-        self._reconsidered_from = reconsidered_from(0) if index == AUTO else inf
+        self._auto = AutoChoice(index == AUTO)
         self._raw_state = State(self._index_class())  # a change of it may be cut off
         self._batches = BatchReader(self.schema, self.limits, self._clock.now)
         self._reader = EventReader(self.schema, self.limits)
@@ -153,7 +160,7 @@ class Engine(Questions):
         announce_compilation(self._kernels)
         state, until = self._state, int(columns.until[0])
         said = self._clock.now() if when is None else when
-        if state.index.live.current_count:
+        if self._is_durable or state.index.live.current_count:
             step = PlannedRecord(Operation.SUBSCRIBE, id, said, 0, until)
             batch = RecordBatch(1, [id], np.zeros(1, np.int64), {})
             own = None if tags == NO_TAGS else [tags]
@@ -206,11 +213,12 @@ class Engine(Questions):
         when = read_time(time, "time")
         with self._lock:
             ids = self.subscriptions(owner, labels)
-            ended = self._batches.records([Unsubscribe(id, when) for id in ids])
-            for answer in self._report(*ended):
-                if isinstance(answer, StentorError):
-                    raise answer
-        return ids
+            ended = [Unsubscribe(id, when) for id in ids]
+            answers = list(self._report(*self._batches.records(ended)))
+        for answer in answers:  # what is over by then is unknown, and nothing went wrong
+            if isinstance(answer, StentorError) and not isinstance(answer, UnknownIdError):
+                raise answer
+        return [id for id, one in zip(ids, answers, strict=True) if not isinstance(one, Exception)]
 
     def publish(
         self,
@@ -250,8 +258,9 @@ class Engine(Questions):
                 rows = state.index.match_one(encoded)
             wanted_by = WantedBy(state.subscribers.sorted_ids(rows))
             wanted_by.shrunk = []
-            state.pass_record(admitted.seq, admitted.time)
-            self._tidy(state)
+            has_ended = state.pass_record(admitted.seq, admitted.time)
+            if has_ended or self._index == AUTO:
+                self._tidy(state)
         return wanted_by
 
     def update(
@@ -295,18 +304,20 @@ class Engine(Questions):
         *,
         top: int | None = None,
         scoring: Scoring | str = Scoring.SUM,
+        include: Iterable[str] | str | None = None,
     ) -> Report:
         """The answers to mixed *records* in order: exactly those of feeding them one by one.
 
         A record is a dict with an `op` (subscribe, unsubscribe, move, publish, update, withdraw),
         one of `stentor.model.record`, or a row of an Arrow table. A bad one is answered with its
-        error. With *top*, an event is for its k best only, by *scoring* ("sum" or "max").
+        error. With *top*, an event is for its k best only, by *scoring* ("sum" or "max"). With
+        *include*, attributes or "all", the report's tables tell these too.
         """
-        best = TopK.read(top, scoring)
+        best, included = TopK.read(top, scoring), Include.read(include)
         cold.expect(self, records)
         with self._lock:
             self._forget_unused()
-            return self._report(*self._batches.records(records), best)
+            return self._report(*self._batches.records(records), best, included)
 
     def publish_batch(
         self,
@@ -315,30 +326,37 @@ class Engine(Questions):
         top: int | None = None,
         scoring: Scoring | str = Scoring.SUM,
         candidates: bool = False,
+        include: Iterable[str] | str | None = None,
     ) -> Report:
         """Who wants each of *events*: an Arrow table, a pandas frame (the fastest), or dicts.
 
-        With *candidates* the report says how many alternatives the index proposed for each event.
+        With *candidates* the report says how many alternatives the index proposed for each event,
+        with *include*, attributes or "all", what each delivery tells beside ids.
         """
-        best = TopK.read(top, scoring)
+        best, included = TopK.read(top, scoring), Include.read(include)
         if candidates and best is not None:
             raise SettingsError("candidates are counted where all matches are wanted, without top")
         cold.expect(self, events)
         counts = CandidateCounts() if candidates else None
         with self._lock, nullcontext() if counts is None else counts.counting():
             self._forget_unused()
-            report = self._report(*self._batches.events(events), best)
+            report = self._report(*self._batches.events(events), best, included)
         return report if counts is None else report.with_candidates(counts.by_event)
 
     def update_batch(
-        self, events: Any, *, top: int | None = None, scoring: Scoring | str = Scoring.SUM
+        self,
+        events: Any,
+        *,
+        top: int | None = None,
+        scoring: Scoring | str = Scoring.SUM,
+        include: Iterable[str] | str | None = None,
     ) -> Report:
         """`update` with each of *events*: a table, as `publish_batch` takes it, or dicts."""
-        best = TopK.read(top, scoring)
+        best, included = TopK.read(top, scoring), Include.read(include)
         cold.expect(self, events)
         with self._lock:
             self._forget_unused()
-            return self._report(*self._batches.events(events, "update"), best)
+            return self._report(*self._batches.events(events, "update"), best, included)
 
     def withdraw_batch(self, ids: Any) -> Report:
         """Withdraw each row of a table with `id` and perhaps `time`."""
@@ -377,29 +395,9 @@ class Engine(Questions):
         """
         cold.expect(self, () if history is None else history)
         with self._lock:
-            state = self._state
             if history is not None:
-                state.history = self._batches.sample(history)
-            self._rebuild(state)
-
-    # Keeping it.
-
-    def save(self, path: str | Path) -> None:
-        """Write everything into the folder *path*, at once or not at all."""
-        with self._lock:
-            folder.save(self, folder.read_path(path))
-
-    @classmethod
-    def open(cls, path: str | Path, *, verify: bool | None = None, **settings: Any) -> Engine:
-        """The engine that `save` wrote: memory-mapped, changes go to a layer on top of it.
-
-        With *verify* every byte is compared with the sums that were written, and the index is built
-        anew. So it is without, where the folder is small (64 MB); of a large one the columns are
-        checked, and the index is taken as it is. With `verify=False` only sizes are compared.
-        """
-        if verify is not None and not isinstance(verify, bool):
-            raise SettingsError(f"verify is True, False or None, got {describe(verify)}")
-        return folder.open_engine(cls, folder.read_path(path), verify, settings)
+                self._state.history = self._batches.sample(history)
+            self._rebuild(self._state)
 
     # Inside.
 
@@ -419,39 +417,47 @@ class Engine(Questions):
         batch: RecordBatch,
         arriving: EncodedRecords | NewEvents | NewSubscriptions,
         top: TopK | None = None,
+        include: Include | None = None,
     ) -> Report:
         """Let *arriving* happen and report it; tidy up where much is gone."""
         announce_compilation(self._kernels)
         with self._lock:
             state, result = self._state, None
             if isinstance(arriving, NewEvents) and arriving.operation is Operation.PUBLISH:
-                result = apply_events(
-                    state, arriving.columns, self._clock, top, self.threads, arriving.among
-                )
+                said = top, self.threads, arriving.among
+                result = apply_events(state, arriving.columns, self._clock, *said)
             elif isinstance(arriving, NewSubscriptions):
                 result = apply_new(state, *arriving, self._clock)
+            elif not (isinstance(arriving, EncodedRecords) or top or self._is_durable):
+                result = apply_updates(state, *arriving[:2], arriving.among, self._clock)
             if result is None:
                 step = arriving if isinstance(arriving, EncodedRecords) else arriving.arriving()
                 result = apply(state, step, self._clock, top=top, threads=self.threads)
-            report = Report(batch, result, state.subscribers.ids)
+            included = include and included_of_step(state, self.schema, arriving, result, include)
+            report = Report(batch, result, state.subscribers.ids, included)
             self._tidy(state)
         return report
 
     def _tidy(self, state: State) -> None:
         """Give memory back, where much is gone; let 'auto' go on to what suits so many."""
-        are_many = len(state.subscribers) >= self._reconsidered_from
-        if (are_many and cold.is_outgrown(state.index)) or state.is_crowded():
+        if self._auto.tidy(state):
+            self._use(type(state.index))
+        if self._auto.is_outgrown(state) or state.is_crowded():
             self._rebuild(state)
         else:
             state.forget_dropped()
+
+    def _use(self, index: type[Index]) -> None:
+        """Go on with *index*."""
+        self._index_class = index
+        self._kernels = structure_of(index).__module__.rpartition(".")[0]
 
     def _rebuild(self, state: State) -> None:
         """Go on with *state* in a fresh index; 'auto' is chosen anew for what is in it."""
         if self._index == AUTO:
             columns = state.index.columns_of(state.index.current_rows())
-            self._index_class = index_class(AUTO, columns)
-            self._kernels = structure_of(self._index_class).__module__.rpartition(".")[0]
-            self._reconsidered_from = reconsidered_from(len(state.subscribers))
+            self._use(index_class(self._auto.name_for(columns)))
+            self._auto.rebuilt(len(state.subscribers))
         self._state = state.rebuilt(self._index_class)
 
     def _forget_unused(self) -> None:
@@ -460,18 +466,11 @@ class Engine(Questions):
             forget_unused(self.schema, self._state)
             self._batches.forget_shapes()
 
-    @contextmanager
-    def _one(self) -> Iterator[EventBuffer]:
+    def _one(self) -> Lent:
         """Memory for one event, kept between calls; a signal handler that comes in has its own."""
         announce_compilation(self._kernels)
         one, self._buffer = self._buffer, None
-        if one is None:
-            one = EventBuffer()
-        one.clear()
-        try:
-            yield one
-        finally:
-            self._buffer = one
+        return Lent(self, EventBuffer() if one is None else one)
 
     def _one_record(self, record: Record) -> Report:
         with self._lock:

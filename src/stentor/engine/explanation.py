@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from html import escape
 
@@ -23,6 +24,7 @@ from stentor.model import (
     Predicate,
     Range,
     Schema,
+    Set,
     Value,
     Weighted,
 )
@@ -157,7 +159,11 @@ def show(value: Value) -> str:
         case Point(x, y):
             return f"[{x:g}, {y:g}]"
         case Range(kind, low, high):
-            return f"{show(Constant(kind, low))} … {show(Constant(kind, high))}"
+            ends = ("" if math.isinf(end) else show(Constant(kind, end)) for end in (low, high))
+            return " … ".join(ends).strip()
+        case Set():
+            shown = ", ".join(map(show, value.members))
+            return f"{{{shown if len(shown) <= 60 else shown[:60] + '…'}}}"
         case Constant(Kind.TIMESTAMP, micros):
             return format_timestamp(float(micros))
         case Constant(Kind.BOOLEAN, flag):

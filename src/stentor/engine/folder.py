@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+import stentor
+from stentor._files import explain_os_errors
 from stentor.encoding.check import fault
 from stentor.encoding.columns import (
     EventColumns,
@@ -20,6 +23,7 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.ragged import take
 from stentor.engine import cold
+from stentor.engine.auto import AutoChoice
 from stentor.engine.ids import HashOrder, IdTable, StringArrays, StringStore
 from stentor.engine.state import State
 from stentor.engine.tags import TagArrays, TagTable
@@ -28,7 +32,6 @@ from stentor.errors import FolderError, SettingsError
 from stentor.index.catalog import (
     AUTO,
     index_class,
-    reconsidered_from,
     structure_class,
     structure_of,
 )
@@ -46,6 +49,7 @@ from stentor.index.storage.arrays import (
 )
 from stentor.index.storage.folders import current, local_folder
 from stentor.index.structure import Structure
+from stentor.index.trial import TrialResult
 from stentor.model import Schema
 from stentor.model.values.labels import read_labels
 from stentor.model.values.string import describe
@@ -56,12 +60,15 @@ if TYPE_CHECKING:
 
 SUBSCRIPTIONS, INDEX = "subscriptions", "index"
 ENGINE, EVENTS, TAGS = "engine", "events", "tags"
+#: In the folder of a durable engine.
+STORE = "store.sqlite"
 #: A folder of at most so many bytes is not trusted at all: that takes a second at most.
 DOUBTED = 1 << 26
 #: About a thousand subscriptions: what is opened without waiting for kernels.
 _SMALL = 1 << 19
-#: How often a folder that is being saved is opened again.
-MOST_TRIES = 5
+#: Seconds in which a folder that is saved again and again is tried again.
+PATIENCE = 10.0
+_LOOKS = 5
 
 
 class Trust(NamedTuple):
@@ -138,8 +145,16 @@ def open_subscriptions(
     return state
 
 
+def is_durable(path: Path) -> bool:
+    """Whether a durable engine lives in the folder *path*."""
+    with explain_os_errors(path):
+        return (path / STORE).exists()
+
+
 def save(engine: Engine, path: Path) -> None:
     """Write *engine* to *path*, merged: only what is current, in one fresh index."""
+    if is_durable(path):
+        raise FolderError(f"{path} is a durable engine's, and is not replaced; choose another")
     state = engine._state
     with state.change():
         state.expire()
@@ -147,7 +162,9 @@ def save(engine: Engine, path: Path) -> None:
     live = state.index.live.current_rows()
     columns = state.index.columns_of(rows)
     is_auto = engine._index == AUTO
-    structure = structure_of(index_class(AUTO, columns) if is_auto else engine._index_class)
+    structure = structure_of(
+        index_class(engine._auto.name_for(columns)) if is_auto else engine._index_class
+    )
     with new_folder(path) as fresh:
         write_subscriptions(
             fresh,
@@ -179,34 +196,56 @@ def save(engine: Engine, path: Path) -> None:
             "schema": engine.schema.to_dict(),
             "index": structure.name,
             "auto": is_auto,
+            "measured": engine._auto.measured and [*engine._auto.measured],
             "seq": state.seq,
             "time": state.time,
             "save": secrets.token_hex(8),
+            "stentor": stentor.__version__,
         }
         write_arrays(fresh, {}, kind=ENGINE, meta=meta)
 
 
 def open_engine(
-    engine_class: type[Engine], path: Path, verify: bool | None, settings: dict[str, Any]
+    engine_class: type[Engine],
+    path: Path,
+    verify: bool | None,
+    settings: dict[str, Any],
+    *,
+    schema: Schema | None = None,
 ) -> Engine:
-    """The engine in *path*; *settings* are those of `Engine`, but for schema and index.
+    """The engine in *path*; *settings* are those of `Engine`, but for the index.
+
+    A schema among them may have attributes that are new; *schema* is what is known instead of what
+    was saved.
 
     The parts are opened one after another, so a save in between would mix two engines: the
     manifest is read again at the end, and everything once more where it has changed.
     """
-    for fixed in {"schema", "index"} & settings.keys():
-        raise SettingsError(f"an opened engine has the {fixed} that it was saved with")
+    if "index" in settings:
+        raise SettingsError("an opened engine has the index that it was saved with")
     engine_class(**settings)  # what is wrong with these is not the folder's fault
-    for _ in range(MOST_TRIES):
+    others = {name: said for name, said in settings.items() if name != "schema"}
+    over, pause, unknown = time.monotonic() + PATIENCE, 0.001, 0
+    while True:
         before = _save_of(path)
         try:
-            engine = _opened(engine_class, path, _meta(path), verify, settings)
+            meta = _meta(path)
+            known = _schema(path, meta) if schema is None else schema
+            if settings.get("schema") is not None:
+                known.grow(settings["schema"])
+            engine = _opened(engine_class, path, meta, known, verify, others)
         except FolderError:
-            if _save_of(path) == before:
+            # A folder that is being replaced is not there for a moment: look again, a few times.
+            unknown += before[1] is None
+            if _save_of(path) == before and (before[1] is not None or unknown > _LOOKS):
                 raise
-            continue
-        if _save_of(path) == before:
-            return engine
+        else:
+            if _save_of(path) == before:
+                return engine
+        if time.monotonic() > over:
+            break
+        time.sleep(pause)
+        pause = min(2 * pause, 0.1)
     raise FolderError(f"{path} is saved again faster than it can be opened; try again later")
 
 
@@ -218,15 +257,26 @@ class _EngineMeta(msgspec.Struct):
     seq: Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
     time: Annotated[int, msgspec.Meta(ge=BEGINNING, lt=NEVER)]
     save: str
+    stentor: str = ""  # the version that wrote it; 0.1 did not say
     auto: bool = False  # the index was chosen, and may be another when it is built anew
+    measured: TrialResult | None = None  # what it was chosen by, beside the size
 
 
-def _save_of(path: Path) -> str | None:
-    """Which save wrote the folder; None where that cannot be read just now."""
+def written_by(path: Path) -> str:
+    """The version of Stentor that saved the engine in *path*; empty where it did not say."""
+    return str(_meta(path).get("stentor", ""))
+
+
+def _save_of(path: Path) -> tuple[Path, str | None]:
+    """Where the folder is, and which save wrote it; None where that cannot be read just now.
+
+    A save moves the old folder aside first: what was being read there is then elsewhere.
+    """
+    place = current(path)
     try:
-        return str(_meta(path)["save"])
+        return place, str(_meta(path)["save"])
     except FolderError:
-        return None
+        return place, None
 
 
 def _meta(path: Path) -> Meta:
@@ -238,22 +288,33 @@ def _meta(path: Path) -> Meta:
     return meta
 
 
+def _schema(path: Path, meta: Meta) -> Schema:
+    try:
+        return Schema.from_dict(meta["schema"])
+    except ValueError as error:
+        raise FolderError(f"{path} is damaged: its manifest cannot be right ({error})") from None
+
+
 def _opened(
     engine_class: type[Engine],
     path: Path,
     meta: Meta,
+    schema: Schema,
     verify: bool | None,
     settings: dict[str, Any],
 ) -> Engine:
     try:
-        schema = Schema.from_dict(meta["schema"])
         structure = structure_class(meta["index"])
+        measured = msgspec.convert(meta.get("measured"), TrialResult | None)
+        if measured is not None:
+            structure_class(measured.name)
         engine = engine_class(meta["index"], schema=schema, **settings)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FolderError(f"{path} is damaged: its manifest cannot be right ({error})") from None
     schema.is_shared = False
     if meta.get("auto", False):
-        engine._index, engine._reconsidered_from = AUTO, reconsidered_from(0)
+        engine._index, engine._auto = AUTO, AutoChoice(True)
+        engine._auto.measured = measured
     try:
         size = sum(file.lstat().st_size for file in current(path).rglob("*"))
     except OSError as error:  # a save goes on, or the disk fails

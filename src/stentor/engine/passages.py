@@ -9,9 +9,14 @@ import numpy as np
 
 from stentor.encoding.columns import EventColumns, Int64, MatchPairs, ScoredPairs, read_only
 from stentor.encoding.ragged import concatenate, take
-from stentor.engine.plan import IN_INDEX, Operation, Plan, PlannedRecord
+from stentor.engine.plan import (
+    IN_INDEX,
+    Plan,
+    PlannedRecord,
+)
 from stentor.engine.state import State
 from stentor.index.pairs import pairs_of, set_changes
+from stentor.model.record import Operation
 
 
 class Passages(NamedTuple):

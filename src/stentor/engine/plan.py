@@ -8,38 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from stentor.engine.clock import Clock
 from stentor.engine.tags import Among
 from stentor.errors import AlreadyOverError, DuplicateEventError, StentorError, UnknownIdError
 from stentor.model import Point
+from stentor.model.record import Operation
 from stentor.model.values.time import NEVER, format_timestamp
 
 #: The column of a version that is in the index already: none of this step.
 IN_INDEX = -1
 #: Where times have been looked at already.
 ANY_TIME = Clock(None, most_ahead=None)
-
-
-class Operation(IntEnum):
-    """What a record does."""
-
-    PUBLISH = 0
-    SUBSCRIBE = 1
-    UNSUBSCRIBE = 2
-    MOVE = 3
-    UPDATE = 4
-    WITHDRAW = 5
-
-    @property
-    def is_event(self) -> bool:
-        """Whether it is about an event, and not about a subscription."""
-        return self in _OF_EVENTS
-
-
-_OF_EVENTS = frozenset((Operation.PUBLISH, Operation.UPDATE, Operation.WITHDRAW))
 
 
 class PlannedRecord(NamedTuple):

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
 
 from stentor._jit import announce_compilation
 from stentor.encoding.columns import EventColumns, Int64
-from stentor.encoding.event import EventBuffer
+from stentor.encoding.event import EventBuffer, Lent
 from stentor.encoding.event_back import event_of
 from stentor.encoding.events import TimedEvent, encode_events
-from stentor.engine import cold
+from stentor.engine import cold, folder
+from stentor.engine.auto import AutoChoice
 from stentor.engine.batch import listed
 from stentor.engine.clock import Clock
 from stentor.engine.explanation import Explanation, explain
@@ -26,18 +27,20 @@ from stentor.engine.safe_region import SafeRegion, remembered_regions, safe_regi
 from stentor.engine.state import State
 from stentor.engine.top_k import best_by_id, read_count
 from stentor.engine.why_not import Rejection, RejectionCount, rejection_counts, rejections
-from stentor.errors import RecordError, SettingsError, UnknownIdError
+from stentor.errors import FolderError, RecordError, SettingsError, UnknownIdError
+from stentor.language.check import check_expression
 from stentor.language.limits import ANY_SIZE
 from stentor.language.parser import parse
 from stentor.model import Event, Point, Schema, Scoring, Subscription
 from stentor.model.values.labels import read_labels, read_owner
-from stentor.model.values.string import read_id
+from stentor.model.values.string import describe, read_id
 from stentor.model.values.time import FOR_GOOD, NEVER
 from stentor.wire.events import event_to_dict
 from stentor.wire.record import EventReader
 from stentor.wire.records import subscription_to_dict
 
 if TYPE_CHECKING:
+    from stentor.engine.engine import Engine
     from stentor.engine.redundant import Redundant
 
 
@@ -46,9 +49,11 @@ class Questions(ABC):
 
     schema: Schema
     _lock: Any
+    _auto: AutoChoice
     _clock: Clock
     _kernels: str
     _reader: EventReader
+    _buffer: EventBuffer | None
 
     @property
     @abstractmethod
@@ -56,8 +61,12 @@ class Questions(ABC):
         """The state; where a change was cut off, as it was before it."""
 
     @abstractmethod
-    def _one(self) -> AbstractContextManager[EventBuffer]:
+    def _one(self) -> Lent:
         """Memory for one event."""
+
+    def _answer(self, call: Callable[[], Any]) -> Any:
+        """What *call* gives, once it may be known."""
+        return call()
 
     def top(
         self,
@@ -147,18 +156,19 @@ class Questions(ABC):
         Cost: as `publish` finds them, among those that the engine remembers; O(regions) among
         those that are given, 0.3 µs for each, and 2 to 4 µs for each that the event is near to.
         """
+        if regions is None:
+            with self._lock, self._one() as one:
+                self._reader.read_question(event, one)
+                state, asked_about = self._state, one.encode(self._time(), 0).columns
+                found = state.regions.shrunk(asked_about, state.index.columns_with, {})
+                return remembered_regions(state, found)
         asked = self._reader.question(event)
-        known = None
-        if regions is not None:
-            known = [*listed(regions, "regions are what `safe_region` gave")]
-            if not all(issubclass(kind, SafeRegion) for kind in set(map(type, known))):
-                raise SettingsError("regions are what `safe_region` gave, in a list")
+        known = [*listed(regions, "regions are what `safe_region` gave")]
+        if not all(issubclass(kind, SafeRegion) for kind in set(map(type, known))):
+            raise SettingsError("regions are what `safe_region` gave, in a list")
         with self._lock:
             state, now = self._state, self._time()
             encoded = encode_events([TimedEvent(asked, time=now)], self.schema)
-            if known is None:
-                found = state.regions.shrunk(encoded, state.index.columns_with, {})
-                return remembered_regions(state, found)
             points = [value for value in asked.attributes.values() if isinstance(value, Point)]
             return shrunk(state, encoded, points, known, now)
 
@@ -172,6 +182,17 @@ class Questions(ABC):
         tree = parse(text, schema=self.schema, limits=ANY_SIZE)
         end = None if until == NEVER else until
         return subscription_to_dict(Subscription(id, tree, at, end, *tags))
+
+    def alternatives(self, id: str) -> list[str]:
+        """What the subscription *id* wants, as alternatives: one of them holds of what it gets."""
+        from stentor.covering.covers import predicates_text
+
+        id = read_id(id)
+        with self._lock:
+            text = self._state.texts[self._row(id)]
+            examined = check_expression(text, self.schema.frozen(), where=id, limits=ANY_SIZE)
+            kinds = {name: kind for name in self.schema if (kind := self.schema.kind(name))}
+        return [predicates_text(one, kinds) for one in examined.form.alternatives]
 
     def subscriptions(
         self, owner: str | None = None, labels: Mapping[str, str] | None = None
@@ -249,7 +270,56 @@ class Questions(ABC):
                 "bytes of texts": texts,
                 "attributes": len(self.schema),
                 "records": self._state.seq,
+                **self._auto.stats(state.index),
             }
+
+    # Keeping it.
+
+    def save(self, path: str | Path) -> None:
+        """Write everything into the folder *path*, at once or not at all."""
+        with self._lock:
+            folder.save(cast("Engine", self), folder.read_path(path))
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        verify: bool | None = None,
+        durable: bool = False,
+        fsync: bool = True,
+        **settings: Any,
+    ) -> Engine:
+        """The engine that `save` wrote: memory-mapped, changes go to a layer on top of it.
+
+        With *verify* every byte is compared with the sums that were written, and the index is built
+        anew. So it is without, where the folder is small (64 MB); of a large one the columns are
+        checked, and the index is taken as it is. With `verify=False` only sizes are compared.
+
+        A *durable* engine keeps every change in the folder before it answers, and needs no `save`;
+        where there is no such folder it begins with none. With *fsync* what is answered survives a
+        loss of power, without only the end of the process, however that ends.
+        """
+        for name, said in (("verify", verify), ("durable", durable), ("fsync", fsync)):
+            if not isinstance(said, bool) and (name != "verify" or said is not None):
+                raise SettingsError(f"{name} is True or False, got {describe(said)}")
+        where = folder.read_path(path)
+        if durable:
+            from stentor.engine.durable import open_durable  # it is an engine itself
+
+            return open_durable(where, verify, settings, fsync=fsync)
+        if folder.is_durable(where):
+            raise FolderError(f"{where} is a durable engine's; open it with durable=True")
+        return folder.open_engine(cast("type[Engine]", cls), where, verify, settings)
+
+    def close(self) -> None:
+        """Let go of files and threads; only a durable engine has some."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         with self._lock:

@@ -13,6 +13,8 @@ import pyarrow as pa
 from stentor.encoding.columns import Int64, MatchPairs, ScoredPairs
 from stentor.engine.apply import StepResult
 from stentor.engine.ids import StringStore
+from stentor.engine.inclusion import INCLUDED, Included, ReportIncluded
+from stentor.engine.plan import Plan
 from stentor.engine.safe_region import SafeRegion
 from stentor.engine.shortcuts import Unchanged
 from stentor.errors import StentorError
@@ -49,10 +51,17 @@ class Report(Sequence[Answer]):
     regions that became smaller.
     """
 
-    def __init__(self, batch: RecordBatch, result: StepResult, subscribers: StringStore) -> None:
+    def __init__(
+        self,
+        batch: RecordBatch,
+        result: StepResult,
+        subscribers: StringStore,
+        included: ReportIncluded | None = None,
+    ) -> None:
         self._batch = batch
         self._result = result
         self._names = subscribers
+        self._included = included
         self._errors = {
             **batch.errors,
             **{int(batch.positions[step]): error for step, error in result.errors.items()},
@@ -73,6 +82,11 @@ class Report(Sequence[Answer]):
     def shrunk(self) -> list[tuple[int, SafeRegion]]:
         """Safe regions that became smaller, each with the record of the event: whom to notify."""
         return [(int(self._batch.positions[step]), one) for step, one in self._result.shrunk]
+
+    @property
+    def plan(self) -> Plan | None:
+        """What was decided of the records; None where there was nothing to decide."""
+        return self._result.plan
 
     @property
     def never(self) -> list[int]:
@@ -120,23 +134,31 @@ class Report(Sequence[Answer]):
 
     @cached_property
     def matches(self) -> Any:
-        """One row per delivery: record, event, subscription, and the score if there is one."""
+        """One row per delivery: record, event, subscription, and the score if there is one.
+
+        Where `include` was given also owner, alternative and attributes, as JSON.
+        """
         pairs = self._result.pairs
-        table = self._pair_table(np.asarray(self._result.published, np.int64), pairs)
+        included = self._included and self._included.matches
+        table = self._pair_table(np.asarray(self._result.published, np.int64), pairs, included)
         if isinstance(pairs, ScoredPairs):
             table = table.append_column("score", pa.array(pairs.scores))
         return table
 
-    def _pair_table(self, steps: Int64, pairs: MatchPairs | ScoredPairs) -> Any:
+    def _pair_table(
+        self, steps: Int64, pairs: MatchPairs | ScoredPairs, included: Included | None = None
+    ) -> Any:
         """One row for each of *pairs*, which are those of *steps*: record, event, subscription."""
-        step = np.repeat(steps, np.diff(pairs.starts))
-        return pa.table(
-            {
-                "record": pa.array(self._batch.positions[step]),
-                "event": self._arrow_ids.take(pa.array(step)),
-                "subscription": self._names.take(pairs.rows),
-            }
-        )
+        position = np.repeat(np.arange(len(steps)), np.diff(pairs.starts))
+        step = steps[position]
+        columns = {
+            "record": pa.array(self._batch.positions[step]),
+            "event": self._arrow_ids.take(pa.array(step)),
+            "subscription": self._names.take(pairs.rows),
+        }
+        if included is not None:
+            columns |= included.columns(position)
+        return pa.table(columns)
 
     @cached_property
     def _arrow_ids(self) -> Any:
@@ -158,12 +180,16 @@ class Report(Sequence[Answer]):
             for event in events
         ]
         table = _table(rows, ["record", "subscription", "event", "change"])
+        if self._included is not None:
+            for name, kind in INCLUDED.items():
+                table = table.append_column(name, pa.nulls(len(rows), kind))
         passages = self._result.passages
         if passages is None:
             return table
         tables = [table]
-        for change, pairs in (("entered", passages.entered), ("left", passages.left)):
-            own = self._pair_table(passages.steps, pairs)
+        for change in ("entered", "left"):
+            included = None if self._included is None else getattr(self._included, change)
+            own = self._pair_table(passages.steps, getattr(passages, change), included)
             said = pa.repeat(pa.scalar(change, pa.large_string()), own.num_rows)
             tables.append(own.append_column("change", said).select(table.column_names))
         whole = pa.concat_tables(tables)
@@ -177,7 +203,8 @@ class Report(Sequence[Answer]):
         if passages is None:
             nothing = MatchPairs(np.zeros(1, np.int64), np.zeros(0, np.int64))
             return self._pair_table(np.zeros(0, np.int64), nothing)
-        return self._pair_table(passages.steps, passages.stayed)
+        included = self._included and self._included.stayed
+        return self._pair_table(passages.steps, passages.stayed, included)
 
     @cached_property
     def rejected(self) -> Any:

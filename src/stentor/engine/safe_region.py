@@ -176,6 +176,11 @@ class Regions:
         self._attributes = 0  # no subscription wants one from this code on
         self._scratch: EventScratch | None = None  # for few terms
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether none was reported."""
+        return self._circles is None
+
     def reported(self) -> tuple[list[int], list[float]]:
         """The rows that have regions, and how far each may go."""
         distance = self._distance.view

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +14,17 @@ from stentor.encoding.columns import (
     event_count,
     read_only,
 )
+from stentor.encoding.ragged import concatenate, take
 from stentor.engine.apply import NO_PAIRS, StepResult, event_ids, match
 from stentor.engine.clock import Clock
+from stentor.engine.ids import NO_ROW
+from stentor.engine.passages import Passages
 from stentor.engine.plan import Admitted
 from stentor.engine.state import EXPIRED_PER_RECORD, State
 from stentor.engine.tags import NO_TAGS, Among, Tags
 from stentor.engine.texts import ShapedTexts
 from stentor.engine.top_k import TopK
+from stentor.index.pairs import pairs_of, set_changes
 from stentor.model import Changes, Point
 from stentor.model.values.time import NEVER
 
@@ -135,3 +140,41 @@ def apply_events(
             state.seq, state.time = int(seq[-1]), int(time[-1])
         state.expire(EXPIRED_PER_RECORD * count)
     return StepResult(np.arange(count), pairs, {}, {}, [])
+
+
+def apply_updates(
+    state: State,
+    events: EventColumns,
+    given: Any,
+    among: Sequence[Among | None] | None,
+    clock: Clock,
+) -> StepResult | None:
+    """`apply` for updates of events under different ids, in a list or an Arrow array, for all.
+
+    None where it is not as simple as that.
+    """
+    count = event_count(events)
+    ids: list[str] = given if isinstance(given, list) else given.to_pylist()
+    if not count or among or state.among or not state.regions.is_empty or len(set(ids)) < count:
+        return None
+    time = np.maximum.accumulate(np.maximum(events.time, state.time))
+    if not clock.allows_all(events.time, state.time) or (events.until <= time).any():
+        return None
+    seq = np.arange(state.seq + 1, state.seq + 1 + count)
+    timed = events._replace(time=read_only(time), seq=read_only(seq))
+    live = state.index.live.columns
+    rows = np.array([state.events.row(id) for id in ids], np.int64)
+    is_live = rows != NO_ROW
+    is_live[is_live] = live.until[rows[is_live]] > time[is_live]
+    ended = rows[is_live]
+    before = take(live, ended)._replace(time=read_only(time[is_live]), seq=read_only(seq[is_live]))
+    pairs = match(state, concatenate([timed, before]), None, 1)
+    was = np.where(is_live, count - 1 + np.cumsum(is_live), -1)
+    changes = set_changes(pairs_of(pairs, was), pairs_of(pairs, np.arange(count)))
+    with state.change():
+        state.hold(timed, ids)
+        state.drop(ended.tolist())
+        state.seq, state.time = int(seq[-1]), int(time[-1])
+        state.expire(EXPIRED_PER_RECORD * count)
+    passages = Passages(np.arange(count), *changes)
+    return StepResult([], NO_PAIRS, {}, {}, [], passages=passages)

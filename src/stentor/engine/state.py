@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -45,20 +43,35 @@ class LiveRows(NamedTuple):
     among: Mapping[int, Among]
 
 
-@dataclass(slots=True)
 class Journal:
-    """What leads back to before a change: it is written before anything happens."""
+    """What leads back to before a change of *state*: it is written before anything happens.
 
-    rows: int  # of subscriptions, before
-    event_rows: int
-    seq: int
-    time: int
-    is_running: bool = True
-    ended: list[Int64] = field(default_factory=list)  # rows that were current
-    moved: list[tuple[Int64, Float64]] = field(default_factory=list)  # rows, where they were
-    dropped: list[Int64] = field(default_factory=list)  # event rows
-    regions: dict[int, float] = field(default_factory=dict)  # safe distances by row
-    live: LiveRows | None = None  # where their rows are numbered anew
+    In a `with` block it is the state's `journal`, and stays that where the block raises.
+    """
+
+    __slots__ = (
+        "_state", "dropped", "ended", "event_rows", "is_running",
+        "live", "moved", "regions", "rows", "seq", "time",
+    )  # fmt: skip
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.rows, self.event_rows = len(state.subscribers.ids), len(state.events.ids)
+        self.seq, self.time = state.seq, state.time
+        self.is_running = True
+        self.ended: list[Int64] = []  # rows that were current
+        self.moved: list[tuple[Int64, Float64]] = []  # rows, where they were
+        self.dropped: list[Int64] = []  # event rows
+        self.regions: dict[int, float] = {}  # safe distances by row
+        self.live: LiveRows | None = None  # where their rows are numbered anew
+
+    def __enter__(self) -> None:
+        self._state.journal = self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._state.journal = None
+        self.is_running = False
 
 
 class State:
@@ -85,24 +98,15 @@ class State:
         self._subscriptions_ending = Endings()
         self._events_ending = Endings()
 
-    @contextmanager
-    def change(self) -> Iterator[None]:
+    def change(self) -> Journal:
         """What is done in the block happens as a whole; where it raises, `undone` leads back."""
-        self.journal = journal = self._new_journal()
-        try:
-            yield
-            self.journal = None
-        finally:
-            journal.is_running = False
+        return Journal(self)
 
     def cut_off(self) -> None:
         """Know that whoever was at work here, changing or reading, will not go on."""
         if self.journal is None:
-            self.journal = self._new_journal()
+            self.journal = Journal(self)
         self.journal.is_running = False
-
-    def _new_journal(self) -> Journal:
-        return Journal(len(self.subscribers.ids), len(self.events.ids), self.seq, self.time)
 
     def version(self, id: str) -> Version | None:
         """The version of *id* in the index, though it may be over; None where there is none."""
@@ -181,8 +185,9 @@ class State:
         self.regions.shrink(shrunk)
 
     def _forget_regions(self, rows: Int64) -> None:
-        self._note_regions(rows)
-        self.regions.forget(rows)
+        if not self.regions.is_empty:
+            self._note_regions(rows)
+            self.regions.forget(rows)
 
     def _note_regions(self, rows: Int64) -> None:
         if self.journal is not None:
@@ -209,7 +214,7 @@ class State:
             if one is not None:
                 self.among[row] = one
         self.events.add(ids)
-        self._events_ending.add(range(first, first + len(ids)), events.until.tolist())
+        self._events_ending.add_all(first, events.until)
         return first
 
     def drop(self, rows: list[int]) -> None:
@@ -232,24 +237,26 @@ class State:
                 found[position] = among is None or among <= own or tags.labels == EVERY_LABEL
         return found
 
-    def expire(self, most: int | None = None) -> None:
-        """Remove subscriptions and drop events that are over, at most *most* of each.
+    def expire(self, most: int | None = None) -> bool:
+        """Remove subscriptions and drop events that are over, at most *most* of each; any?
 
         What is matched from now on is matched at this time or later.
         """
-        self.index.advance(self.time)
-        if self._subscriptions_ending.soonest <= self.time:
-            ended = self._subscriptions_ending.over(self.time, most)
+        time, found = self.time, False
+        self.index.advance(time)
+        if self._subscriptions_ending.soonest <= time:
+            ended, found = self._subscriptions_ending.over(time, most), True
             self.remove([row for row in ended if self.index.is_current(row)])
-        if self._events_ending.soonest <= self.time:
-            ended = self._events_ending.over(self.time, most)
+        if self._events_ending.soonest <= time:
+            ended, found = self._events_ending.over(time, most), True
             self.drop([row for row in ended if not self.index.live.hidden[row]])
+        return found
 
-    def pass_record(self, seq: int, time: int) -> None:
-        """Let a record that changes nothing else have come."""
+    def pass_record(self, seq: int, time: int) -> bool:
+        """Let a record that changes nothing else have come; whether anything ended meanwhile."""
         with self.change():
             self.seq, self.time = seq, time
-            self.expire(EXPIRED_PER_RECORD)
+            return self.expire(EXPIRED_PER_RECORD)
 
     def is_crowded(self) -> bool:
         """Whether subscriptions that are gone outnumber the others, or a base has changed much."""

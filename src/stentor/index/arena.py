@@ -12,9 +12,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from stentor.encoding.columns import Columns, dtypes
-from stentor.encoding.ragged import OFFSETS, with_offsets
+from stentor._jit import direct, kernel
+from stentor.encoding.columns import Columns, Int64, SubscriptionColumns, dtypes
+from stentor.encoding.kinds import KIND_MASK, WITH_PAIRS, WITH_STRINGS
+from stentor.encoding.ragged import OFFSETS, refuse_too_many, with_offsets
 
+#: Rows that are appended one array after another only where they are more.
+FEW = 64
+_ARE_OFFSETS = [name in OFFSETS[SubscriptionColumns] for name in SubscriptionColumns._fields]
 _SMALLEST_CAPACITY = 16
 #: Bytes from which an array is large, and those that it then reserves, if they are more than twice.
 LARGE, _FAR = 1 << 20, 1 << 32
@@ -74,16 +79,33 @@ class GrowingArray:
 
     def extend(self, values: npt.NDArray[Any] | int, count: int) -> None:
         """Add *count* *values*, or *count* times one value, at the end."""
+        self.reserve(count)
         start = self._used
         stop = start + count
-        if stop > len(self._array):
-            capacity = max(stop, 2 * len(self._array), _SMALLEST_CAPACITY)
-            grown = spacious(capacity, self._array.dtype)
-            grown[:start] = self._array[:start]
-            self._array = grown
         if count:  # what is kept may be read-only
             self._array[start:stop] = values
         self._used = stop
+
+    def reserve(self, count: int) -> bool:
+        """See to it that *count* more fit; whether what there is has moved for that."""
+        start = self._used
+        stop = start + count
+        if stop <= len(self._array):
+            return False
+        capacity = max(stop, 2 * len(self._array), _SMALLEST_CAPACITY)
+        grown = spacious(capacity, self._array.dtype)
+        grown[:start] = self._array[:start]
+        self._array = grown
+        return True
+
+    @property
+    def capacity(self) -> npt.NDArray[Any]:
+        """All that is reserved, writable; nothing, where what is kept is read-only."""
+        return self._array if self._array.flags.writeable else self._array[:0].copy()
+
+    def take_in(self, count: int) -> None:
+        """Let *count* that were written behind the others be used."""
+        self._used += count
 
 
 class GrowingColumns(Generic[Columns]):
@@ -96,6 +118,8 @@ class GrowingColumns(Generic[Columns]):
             for name, dtype in dtypes(kind).items()
         }
         self._view: Columns | None = None
+        self._capacity: SubscriptionColumns | None = None  # of what `_append_few` writes to
+        self._sizes = np.zeros(len(self._arrays), np.int64)
 
     def __getitem__(self, name: str) -> GrowingArray:
         return self._arrays[name]
@@ -115,7 +139,7 @@ class GrowingColumns(Generic[Columns]):
         """Replace the content by *columns*, which nobody else writes."""
         for name, values in columns._asdict().items():
             self._arrays[name].keep(values)
-        self._view = None
+        self._view = self._capacity = None
 
     def append(self, columns: Columns) -> None:
         """Add the rows of *columns* at the end.
@@ -124,9 +148,70 @@ class GrowingColumns(Generic[Columns]):
         """
         offsets = OFFSETS[self._kind]
         sizes = {name: len(array) - (name in offsets) for name, array in self._arrays.items()}
-        for name, values in with_offsets(columns, sizes)._asdict().items():
-            self._arrays[name].extend(values, len(values))
+        if self._kind is SubscriptionColumns and len(columns.until) <= FEW:
+            self._append_few(columns, sizes)
+        else:
+            for name, values in with_offsets(columns, sizes)._asdict().items():
+                self._arrays[name].extend(values, len(values))
+            self._capacity = None  # arrays may have moved
         self._view = None
+
+    def _append_few(self, columns: Any, sizes: dict[str, int]) -> None:
+        """`append` by one kernel: for one row seventeen arrays take longer than what they hold."""
+        refuse_too_many(columns, sizes)
+        arrays = list(self._arrays.values())
+        is_grown = [
+            array.reserve(len(values) - is_offset)
+            for array, values, is_offset in zip(arrays, columns, _ARE_OFFSETS, strict=True)
+        ]
+        if self._capacity is None or True in is_grown:
+            self._capacity = SubscriptionColumns(*(array.capacity for array in arrays))
+        for position, size in enumerate(sizes.values()):
+            self._sizes[position] = size
+        _append_rows(self._capacity, self._sizes, columns)
+        for array, values, is_offset in zip(arrays, columns, _ARE_OFFSETS, strict=True):
+            array.take_in(len(values) - is_offset)
+
+
+@kernel
+def append_rows(into: SubscriptionColumns, sizes: Int64, columns: SubscriptionColumns) -> None:
+    """Write *columns* into the arrays *into*, of which *sizes* are used, behind what is there."""
+    alternatives, predicates, operands = sizes[1], sizes[2], sizes[7]
+    pairs, strings, width = sizes[9], sizes[11], sizes[14]
+    row = sizes[16]
+    for i in range(len(columns.until)):
+        into.alternative_start[row + i + 1] = columns.alternative_start[i + 1] + alternatives
+        into.position[2 * (row + i)] = columns.position[2 * i]
+        into.position[2 * (row + i) + 1] = columns.position[2 * i + 1]
+        into.until[row + i] = columns.until[i]
+    for i in range(len(columns.predicate_start) - 1):
+        into.predicate_start[alternatives + i + 1] = columns.predicate_start[i + 1] + predicates
+    for i in range(len(columns.kind)):
+        kind = np.int64(columns.kind[i])
+        shift = 0
+        if WITH_PAIRS >> (kind & KIND_MASK) & 1 == 1:
+            shift = pairs
+        elif WITH_STRINGS >> (kind & KIND_MASK) & 1 == 1:
+            shift = strings
+        into.kind[predicates + i] = kind
+        into.attribute[predicates + i] = columns.attribute[i]
+        into.low[predicates + i] = columns.low[i]
+        into.high[predicates + i] = columns.high[i]
+        into.weight[predicates + i] = columns.weight[i]
+        into.operand_start[operands + i] = columns.operand_start[i] + shift
+        into.operand_stop[operands + i] = columns.operand_stop[i] + shift
+    for i in range(len(columns.pair_low)):
+        into.pair_low[pairs + i] = columns.pair_low[i]
+        into.pair_high[pairs + i] = columns.pair_high[i]
+    for i in range(len(columns.string_hash)):
+        into.string_hash[strings + i] = columns.string_hash[i]
+        into.string_mark[strings + i] = columns.string_mark[i]
+        into.string_start[strings + i + 1] = columns.string_start[i + 1] + width
+    for i in range(len(columns.string_bytes)):
+        into.string_bytes[width + i] = columns.string_bytes[i]
+
+
+_append_rows = direct(append_rows)
 
 
 def extended(array: Array, size: int, fill: float = 0) -> Array:

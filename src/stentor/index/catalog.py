@@ -31,6 +31,7 @@ _STRUCTURES = {
 #: What turns the name of a structure into that of its layered form.
 _LAYERED = " layered"
 AUTO = "auto"
+SCAN = "scan"
 PACKED = "packed"
 #: Alternatives from which packed is faster than the scan.
 _MANY = 20_000
@@ -118,8 +119,8 @@ def reconsidered_from(chosen_for: int) -> int:
 
 
 def is_for_few(index: Index) -> bool:
-    """Whether `auto` would choose another structure than that of *index* for many."""
-    return structure_of(type(index)).name != PACKED
+    """Whether `auto` takes the structure of *index* for a few subscriptions only."""
+    return structure_of(type(index)).name == SCAN
 
 
 class StructureSettings(Protocol):

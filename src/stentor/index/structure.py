@@ -29,7 +29,13 @@ from stentor.index.table import FROM_THE_START, EventTable, SubscriptionTable
 from stentor.index.verify import best_of, scores_of
 from stentor.index.verify.candidates import Candidates, Tally, verify
 from stentor.index.verify.scratch import EventScratch
-from stentor.index.verify.single import NO_SCORES, NOTHING_PROVED, SingleMatch, kept_with
+from stentor.index.verify.single import (
+    NO_SCORES,
+    NOTHING_PROVED,
+    SingleMatch,
+    SingleScratch,
+    kept_with,
+)
 from stentor.model import Scoring
 
 #: Events of a tile: those that one kernel call matches together.
@@ -186,25 +192,24 @@ class Structure(Index):
         return scores_of(self.subscriptions.columns, events, pairs, scoring)
 
     def match_one(self, event: EventBuffer) -> Int64:
-        found = self._match_one(event, NO_SCORES)
-        return kept_with(event).found.row[:found]
+        single, count = self._match_one(event, NO_SCORES)
+        return single.found.row[:count]
 
     def top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
-        count = self._match_one(event, int(scoring))
-        found = kept_with(event).found
-        rows, scores = found.row[:count], found.score[:count]
+        single, count = self._match_one(event, int(scoring))
+        rows, scores = single.found.row[:count], single.found.score[:count]
         if count <= k:
             return rows, scores
         kept = scores >= np.partition(scores, count - k)[count - k]
         return rows[kept], scores[kept]
 
-    def _match_one(self, event: EventBuffer, scoring: int) -> int:
-        """How many rows want *event*; they, and with a *scoring* their scores, are kept."""
+    def _match_one(self, event: EventBuffer, scoring: int) -> tuple[SingleScratch, int]:
+        """How many rows want *event*, and where they are, and with a *scoring* their scores."""
         single = kept_with(event)
         scratch = single.fitting(event)
-        while (found := self._search_one(event, scratch, scoring, single.found)) < 0:
-            single.grow(~found)
-        return found
+        while (count := self._search_one(event, scratch, scoring, single.found)) < 0:
+            single.grow(~count)
+        return single, count
 
     def _search_one(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from stentor._intrinsics import prefetch
-from stentor._jit import kernel, kernel_inline
+from stentor._jit import direct, kernel, kernel_inline
 from stentor.encoding.check import check
 from stentor.encoding.columns import (
     EventColumns,
@@ -20,6 +20,7 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
     event_count,
+    read_only,
     read_only_columns,
     subscription_count,
 )
@@ -64,6 +65,7 @@ class SubscriptionTable:
         self._since = GrowingArray(np.int64)
         self._upto = GrowingArray(np.int64)
         self._validity: RowSpans | None = None
+        self._movable: tuple[SubscriptionColumns, Movable] | None = None  # as of some columns
 
     @classmethod
     def over(cls, columns: SubscriptionColumns) -> Self:
@@ -146,9 +148,13 @@ class SubscriptionTable:
     def move(self, rows: Int64, positions: Float64) -> None:
         """Move *rows* to *positions* (n × 2), and their circles around `here()` with them."""
         self._refuse_if_mapped("move subscriptions")
-        movable = Movable(*(self._growing[name].writable for name in Movable._fields))
-        rows = np.ascontiguousarray(rows, np.int64)
-        move_rows(movable, rows, np.ascontiguousarray(positions, np.float64).reshape(-1))
+        seen = self.columns
+        if self._movable is None or self._movable[0] is not seen:
+            arrays = (self._growing[name].writable for name in Movable._fields)
+            self._movable = seen, Movable(*arrays)
+        rows = read_only(np.ascontiguousarray(rows, np.int64))
+        positions = np.ascontiguousarray(positions, np.float64).reshape(-1)
+        _move_rows(self._movable[1], rows, read_only(positions))
 
     def check(self) -> None:
         """Assert what holds for every table."""
@@ -318,3 +324,6 @@ def _put_circle(columns: Movable, start: int, x: float, y: float) -> None:
     low = columns.pair_low[start : start + 5]
     high = columns.pair_high[start : start + 5]
     write_circle(low, high, x, y, low[4], high[4] != 0.0)
+
+
+_move_rows = direct(move_rows)

@@ -18,6 +18,7 @@ from stentor.language.predicates.circle import checked_circle
 from stentor.language.predicates.pattern import canonical_pattern
 from stentor.language.predicates.polygon import checked_polygon
 from stentor.language.printer import to_text
+from stentor.language.regular import compiled
 from stentor.language.tree import all_of, any_of, weighted
 from stentor.model.expression import (
     HERE,
@@ -25,11 +26,14 @@ from stentor.model.expression import (
     Comparison,
     Expression,
     Has,
+    HasPhrase,
     In,
     IsNull,
     Like,
     Not,
     Operator,
+    Overlaps,
+    Regular,
     Within,
 )
 from stentor.model.kind import Kind
@@ -134,6 +138,30 @@ class Column(Built):
         escape = _checked_text(escape, "an escape")
         return Built(Like(self.name, canonical_pattern(pattern, escape, sys.maxsize)))
 
+    def ilike(self, pattern: str, escape: str = "\\") -> Built:
+        """`attribute ILIKE pattern ESCAPE escape`: LIKE, whatever the capitals."""
+        liked = as_expression(self.like(pattern, escape))
+        assert isinstance(liked, Like)
+        compiled("ILIKE", liked.pattern)
+        return Built(Regular(self.name, "ILIKE", liked.pattern))
+
+    def rlike(self, pattern: str) -> Built:
+        """`attribute RLIKE pattern`: RE2 finds the pattern in it."""
+        pattern = _checked_text(pattern, "an RLIKE pattern")
+        compiled("RLIKE", pattern)
+        return Built(Regular(self.name, "RLIKE", pattern))
+
+    def array_contains(self, value: Any) -> Built:
+        """`array_contains(attribute, value)`."""
+        return self.arrays_overlap(value)
+
+    def arrays_overlap(self, *values: Any) -> Built:
+        """`arrays_overlap(attribute, array(values…))`."""
+        constants = tuple(map(_checked_constant, values))
+        if not constants or any(one.kind not in (Kind.STRING, Kind.NUMBER) for one in constants):
+            raise ExpressionError("a set has strings and numbers")
+        return Built(Overlaps(self.name, constants))
+
     def is_null(self) -> Built:
         """`attribute IS NULL`."""
         return Built(IsNull(self.name))
@@ -149,6 +177,11 @@ class Column(Built):
     def has_any(self, *words: str) -> Built:
         """`has_any(attribute, words…)`."""
         return Built(Has(self.name, _checked_words(words), every=False))
+
+    def has_phrase(self, phrase: str) -> Built:
+        """`has_phrase(attribute, phrase)`."""
+        [checked] = _checked_words([phrase])
+        return Built(HasPhrase(self.name, checked))
 
     def within(self, region: Box | Polygon) -> Built:
         """`ST_Within(attribute, region)`, of a `box` or a `polygon`."""
@@ -209,6 +242,19 @@ def polygon(*rings: Iterable[tuple[float, float]], plane: bool = False) -> Polyg
     except TypeError:
         raise ExpressionError("a ring is a list of places (longitude, latitude)") from None
     return checked_polygon(checked, plane, sys.maxsize)
+
+
+def multipolygon(*parts: Polygon) -> Polygon:
+    """The polygon whose parts are *parts*: a location is in it that is in one of them."""
+    if not parts or not all(isinstance(part, Polygon) for part in parts):
+        raise ExpressionError("a multipolygon is made of polygons: multipolygon(polygon(…), …)")
+    rings = tuple(ring for part in parts for ring in part.rings)
+    outer: list[int] = []
+    before = 0
+    for part in parts:
+        outer += [before + one for one in part.outer]
+        before += len(part.rings)
+    return Polygon(rings, tuple(outer))
 
 
 def weight(expression: Built | Expression, number: float) -> Built:

@@ -23,7 +23,9 @@ from typing import Any, NamedTuple, assert_never
 
 from stentor.errors import SettingsError
 from stentor.language.negation import All, Literal, Positive, to_negation_normal_form
+from stentor.language.predicates.keywords import has_run
 from stentor.language.predicates.pattern import like
+from stentor.language.regular.syntax import folded, found_in
 from stentor.language.terms import fold_terms
 from stentor.model import (
     Between,
@@ -33,13 +35,17 @@ from stentor.model import (
     Event,
     Expression,
     Has,
+    HasPhrase,
     In,
     IsNull,
     Like,
+    Overlaps,
     Point,
     Predicate,
     Range,
+    Regular,
     Scoring,
+    Set,
     Value,
     Within,
 )
@@ -154,6 +160,10 @@ def _predicate_truth(
         if isinstance(region, Circle):
             return region.contains(value, here, plane)
         return region.contains(value)
+    if isinstance(predicate, Overlaps):
+        if not isinstance(value, Set):
+            return None
+        return any(one in value.members for one in predicate.values)
     if not isinstance(value, Constant):
         return None
     match predicate:
@@ -172,12 +182,22 @@ def _predicate_truth(
             return any(value.value == constant.value for constant in values)
         case Like(_, pattern):
             return like(value.value, pattern) if isinstance(value.value, str) else None
+        case Regular(_, syntax, pattern):
+            if not isinstance(value.value, str):
+                return None
+            if syntax == "RLIKE":
+                return found_in(value.value, pattern)
+            return like(folded(value.value), folded(pattern))
         case Has(_, words, every):
             if not isinstance(value.value, str):
                 return None
             terms = set(fold_terms(value.value))
             matched = [set(fold_terms(word)) <= terms for word in words]
             return all(matched) if every else any(matched)
+        case HasPhrase(_, phrase):
+            if not isinstance(value.value, str):
+                return None
+            return has_run(fold_terms(value.value), fold_terms(phrase))
     assert_never(predicate)
 
 
@@ -221,7 +241,7 @@ def _constants(literal: Literal) -> list[float]:
             constants = [low, high]
         case In(_, values):
             constants = list(values)
-        case Like() | Has() | Within() | IsNull():
+        case Like() | Regular() | Has() | HasPhrase() | Overlaps() | Within() | IsNull():
             constants = []
         case other:
             assert_never(other)

@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     r"""
     [ \t\n\f\r\v\xa0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]*+    # what Spark takes as space
     (?:(
-        [a-qs-zA-QS-Z_]\w*+                       # name, keyword or function, but see r below
+        [a-qs-zA-QS-Z_]\w*+ (?: \.[^\W\d]\w*+ )*+   # name, keyword or function, but see r below
       | [(),]
       | '[^'\\]*+'(?!')
       | [<>=](?![<>=])
@@ -27,7 +27,7 @@ _TOKEN = re.compile(
       | '(?: [^'\\]++ | \\.? | '' )*+'?
       | "(?: [^"\\]++ | \\.? | "" )*+"?
       | [rR](?: '[^']*+'? | "[^"]*+"? )           # raw string
-      | [^\W\d]\w*+                               # name that begins with r, or beyond A to Z
+      | [^\W\d]\w*+ (?: \.[^\W\d]\w*+ )*+         # name that begins with r, or beyond A to Z
       | `(?: [^`]++ | `` )*+`?                    # quoted name
       | <=> | [<>=!]= | <> | =[<>] | && | \|\| | :: | -- | /\*
       | :[A-Za-z_][A-Za-z0-9_]*+                  # parameter
@@ -80,7 +80,9 @@ def parameter_spans(text: str) -> list[tuple[int, int]]:
 
 def is_plain_name(token: str) -> bool:
     """Whether *token* can name an attribute without backquotes."""
-    return token.isidentifier() and token.isascii() and token not in RESERVED
+    if token.isidentifier():
+        return token.isascii() and token not in RESERVED
+    return "." in token and all(map(is_plain_name, token.split(".")))
 
 
 def is_word(token: str, word: str) -> bool:
@@ -98,4 +100,6 @@ def _spellings(*words: str) -> dict[str, str]:
 
 
 #: Words that name an attribute only in backquotes, in all their spellings.
-RESERVED = _spellings("AND", "BETWEEN", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE")
+RESERVED = _spellings(
+    "AND", "BETWEEN", "FALSE", "ILIKE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "RLIKE", "TRUE"
+)

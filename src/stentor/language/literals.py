@@ -208,8 +208,8 @@ def unquote_name(token: str) -> str:
 def quote_name(name: str) -> str:
     """*name* as an expression has it: in backquotes unless it is a plain one.
 
-    >>> quote_name("price"), quote_name("in"), quote_name("a.b")
-    ('price', '`in`', '`a.b`')
+    >>> quote_name("price"), quote_name("in"), quote_name("a.b"), quote_name("a-b")
+    ('price', '`in`', 'a.b', '`a-b`')
     """
     return name if is_plain_name(name) else "`" + name.replace("`", "``") + "`"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from stentor.model import Region
 
@@ -67,10 +67,27 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
+class RegularPattern:
+    """The string is (or is not) of this ILIKE form, or RE2 finds this pattern in it."""
+
+    syntax: Literal["ILIKE", "RLIKE"]
+    pattern: str
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Keywords:
     """The text has all terms of at least one group (or, negated, of none)."""
 
     groups: tuple[tuple[str, ...], ...]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """The text has (or, negated, has not) these terms, one right after another."""
+
+    terms: tuple[str, ...]
     negated: bool
 
 
@@ -83,7 +100,18 @@ class Inside:
 
 
 #: The tests of one attribute: a closed union, over which each layer has one `match`.
-Test = Intervals | StringInterval | Membership | Pattern | Keywords | Inside | IsMissing | IsPresent
+Test = (
+    Intervals
+    | StringInterval
+    | Membership
+    | Pattern
+    | RegularPattern
+    | Keywords
+    | Phrase
+    | Inside
+    | IsMissing
+    | IsPresent
+)
 
 
 class NormalPredicate(NamedTuple):

@@ -185,7 +185,7 @@ class _Parser(Cursor):
         """`IN (…)`, `BETWEEN …` or `LIKE …`, after NOT."""
         token = self.tokens[self.at]
         word = RESERVED.get(token, "")
-        if word not in ("IN", "BETWEEN", "LIKE"):
+        if word not in ("IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE"):
             error = syntax_errors.expected("IN, BETWEEN or LIKE after NOT", token)
             raise self.with_position(error, self.at)
         self.at += 1

@@ -18,6 +18,7 @@ from stentor.language.normal_predicates import (
     Membership,
     NormalPredicate,
     Pattern,
+    Phrase,
     StringInterval,
     Test,
 )
@@ -54,9 +55,20 @@ def _predicates(attribute: str, literals: list[Literal]) -> tuple[NormalPredicat
     tests = _tests(literals)
     if tests is None:
         return None
+    tests = _with_keywords(tests)
     weight = math.fsum(literal.weight for literal in literals)
     weights = [weight] + [0.0] * (len(tests) - 1)
     return tuple(map(NormalPredicate, [attribute] * len(tests), tests, weights))
+
+
+def _with_keywords(tests: list[Test]) -> list[Test]:
+    """*tests*, and the words that a phrase is made of: by these it is found."""
+    words = [
+        Keywords((tuple(sorted({*test.terms})),), False)
+        for test in tests
+        if isinstance(test, Phrase) and not test.negated
+    ]
+    return [*dict.fromkeys(words), *(one for one in tests if one not in words)] if words else tests
 
 
 def _tests(literals: list[Literal]) -> list[Test] | None:

@@ -41,7 +41,6 @@ _COMPARISONS = ("=", "!=", "<>", "<", "<=", ">", ">=")
 _WORD_HINTS = {
     "WHERE": "write the condition alone, without WHERE",
     "SELECT": "write the condition alone, without SELECT … WHERE",
-    "ILIKE": "LIKE minds capitals; has_all and has_any do not",
     "RLIKE": "there are no regular expressions; LIKE has % and _",
     "REGEXP": "there are no regular expressions; LIKE has % and _",
     "CONTAINS": "write has_all(attribute, 'word')",

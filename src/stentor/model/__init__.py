@@ -10,12 +10,15 @@ from stentor.model.expression import (
     Comparison,
     Expression,
     Has,
+    HasPhrase,
     In,
     IsNull,
     Like,
     Not,
     Or,
+    Overlaps,
     Predicate,
+    Regular,
     Truth,
     Weighted,
     Within,
@@ -25,7 +28,7 @@ from stentor.model.record import Changes, Event, EventChanges, Match, Subscripti
 from stentor.model.region import Box, Circle, Polygon, Region
 from stentor.model.schema import Schema
 from stentor.model.scoring import Scoring
-from stentor.model.values import Constant, Point, Range, Value
+from stentor.model.values import Constant, Point, Range, Set, Value
 
 __all__ = [
     "HERE",
@@ -40,6 +43,7 @@ __all__ = [
     "EventChanges",
     "Expression",
     "Has",
+    "HasPhrase",
     "In",
     "IsNull",
     "Kind",
@@ -47,13 +51,16 @@ __all__ = [
     "Match",
     "Not",
     "Or",
+    "Overlaps",
     "Point",
     "Polygon",
     "Predicate",
     "Range",
     "Region",
+    "Regular",
     "Schema",
     "Scoring",
+    "Set",
     "Subscription",
     "Truth",
     "Value",

@@ -52,6 +52,15 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True)
+class Regular:
+    """`attribute RLIKE pattern`: RE2 finds the pattern in it; or ILIKE: LIKE, whatever capitals."""
+
+    attribute: str
+    syntax: Literal["ILIKE", "RLIKE"]
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
 class IsNull:
     """`attribute IS NULL`: the event does not have it."""
 
@@ -71,6 +80,25 @@ class Has:
 
 
 @dataclass(frozen=True, slots=True)
+class HasPhrase:
+    """`has_phrase(attribute, phrase)`: the terms of the phrase one after another."""
+
+    attribute: str
+    phrase: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overlaps:
+    """`array_contains(attribute, value)`, or `arrays_overlap(attribute, array(values…))`.
+
+    The set has at least one of the values, strings or numbers.
+    """
+
+    attribute: str
+    values: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Within:
     """The attribute's point lies in the region (`ST_Within`, `ST_DWithin`, `ST_Contains`)."""
 
@@ -78,7 +106,9 @@ class Within:
     region: Region
 
 
-Predicate = Comparison | Between | In | Like | IsNull | Has | Within
+Predicate = (
+    Comparison | Between | In | Like | Regular | IsNull | Has | HasPhrase | Overlaps | Within
+)
 
 
 @dataclass(frozen=True, slots=True)

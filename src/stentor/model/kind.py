@@ -14,11 +14,12 @@ class Kind(StrEnum):
     BOOLEAN = "boolean"
     TIMESTAMP = "timestamp"
     POINT = "point"
+    SET = "set"
 
     @property
     def numeric(self) -> bool:
         """Whether values are doubles inside: numbers, 0 and 1, microseconds since 1970 UTC."""
-        return self not in (Kind.STRING, Kind.POINT)
+        return self not in (Kind.STRING, Kind.POINT, Kind.SET)
 
 
 #: The kinds of predicates: every layer has a file of each name.

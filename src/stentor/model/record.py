@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from enum import IntEnum
+from typing import Any, Final, Literal, NamedTuple
 
 from stentor.model.expression import Expression
 from stentor.model.values import Point, Value
@@ -106,6 +107,64 @@ class Move:
 
 EventRecord = Publish | Update | Withdraw
 Record = EventRecord | Subscribe | Unsubscribe | Move
+
+
+class Operation(IntEnum):
+    """What a record does. The numbers are in files."""
+
+    PUBLISH = 0
+    SUBSCRIBE = 1
+    UNSUBSCRIBE = 2
+    MOVE = 3
+    UPDATE = 4
+    WITHDRAW = 5
+
+    @classmethod
+    def of(cls, word: str) -> Operation:
+        """The one that records call *word*."""
+        return _BY_WORD[word]
+
+    @property
+    def is_event(self) -> bool:
+        """Whether it is about an event, and not about a subscription."""
+        return OPERATIONS[self].is_event
+
+    @property
+    def word(self) -> Op:
+        """What records call it."""
+        return OPERATIONS[self].word
+
+
+Op = Literal["subscribe", "unsubscribe", "move", "publish", "update", "withdraw"]
+
+
+class OperationRule(NamedTuple):
+    """What is true of an operation, for every layer: plan, wire, stream, brokers, service."""
+
+    word: Op
+    record: type[Record]
+    fields: tuple[str, ...] | None  # beside `CHANGE_FIELDS`; None: those of an event
+    is_event: bool
+
+
+#: What a subscription says, and what every record that brings no event may say beside its own.
+SUBSCRIPTION_FIELDS: Final = ("id", "expression", "at", "until", "owner", "labels")
+CHANGE_FIELDS: Final = ("op", "time", "seq")
+
+#: The one table of operations, in the order in which messages list them.
+OPERATIONS: Final[Mapping[Operation, OperationRule]] = {
+    Operation.SUBSCRIBE: OperationRule("subscribe", Subscribe, SUBSCRIPTION_FIELDS, False),
+    Operation.UNSUBSCRIBE: OperationRule("unsubscribe", Unsubscribe, ("id",), False),
+    Operation.MOVE: OperationRule("move", Move, ("id", "at"), False),
+    Operation.PUBLISH: OperationRule("publish", Publish, None, True),
+    Operation.UPDATE: OperationRule("update", Update, None, True),
+    Operation.WITHDRAW: OperationRule("withdraw", Withdraw, ("id",), True),
+}
+_BY_WORD: Final[dict[str, Operation]] = {rule.word: one for one, rule in OPERATIONS.items()}
+#: Their words; those of records about events, and of those that bring one.
+OPS: Final = tuple(rule.word for rule in OPERATIONS.values())
+EVENT_OPS: Final = tuple(rule.word for rule in OPERATIONS.values() if rule.is_event)
+BRINGING_OPS: Final = tuple(rule.word for rule in OPERATIONS.values() if rule.fields is None)
 
 
 def lasting(event: Event) -> Event:

@@ -46,20 +46,35 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Polygon:
-    """An outer ring and holes; straight edges in coordinates; a hole's border is inside."""
+    """An outer ring and holes; straight edges in coordinates; a hole's border is inside.
+
+    One of several parts has the rings of all, and says which of them are `outer` ones.
+    """
 
     rings: tuple[Ring, ...]
+    outer: tuple[int, ...] = (0,)
+
+    @property
+    def parts(self) -> list[tuple[Ring, ...]]:
+        """The rings of each part, its outer one first."""
+        stops = (*self.outer[1:], len(self.rings))
+        return [self.rings[i:j] for i, j in zip(self.outer, stops, strict=True)]
 
     def contains(self, point: Point) -> bool:
-        """Whether *point* is inside or on the border of the outer ring or of a hole."""
-        for number, ring in enumerate(self.rings):
-            xs, ys = [p.x for p in ring], [p.y for p in ring]
-            side = in_ring(point.x, point.y, xs, ys, 0, len(ring))
-            if side == BORDER:
-                return True
-            if (side == INSIDE) != (number == 0):
-                return False
-        return True
+        """Whether *point* is in one of the parts."""
+        return any(_in_part(point, rings) for rings in self.parts)
+
+
+def _in_part(point: Point, rings: tuple[Ring, ...]) -> bool:
+    """Whether *point* is inside or on the border of the outer ring or of a hole."""
+    for number, ring in enumerate(rings):
+        xs, ys = [p.x for p in ring], [p.y for p in ring]
+        side = in_ring(point.x, point.y, xs, ys, 0, len(ring))
+        if side == BORDER:
+            return True
+        if (side == INSIDE) != (number == 0):
+            return False
+    return True
 
 
 Region = Box | Circle | Polygon
@@ -67,6 +82,6 @@ Region = Box | Circle | Polygon
 
 def surrounding_box(polygon: Polygon) -> Box:
     """The smallest box around *polygon*."""
-    xs = [point.x for point in polygon.rings[0]]
-    ys = [point.y for point in polygon.rings[0]]
+    xs = [point.x for rings in polygon.parts for point in rings[0]]
+    ys = [point.y for rings in polygon.parts for point in rings[0]]
     return Box(min(xs), min(ys), max(xs), max(ys))

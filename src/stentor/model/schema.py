@@ -60,6 +60,7 @@ class Schema:
         self.is_shared = False  # codes may be in columns that its engine does not know
         self._attributes: dict[str, Attribute] = {}
         self._free: list[int] = []  # codes of what was forgotten
+        self.generation = 0  # how often something was forgotten
         self._unasked = 0
         self._kept = 0  # names that were needed at the last look
         self._effort = 0  # the uses that it looked at
@@ -101,12 +102,21 @@ class Schema:
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._attributes))  # another thread may teach it meanwhile
 
+    def __reversed__(self) -> Iterator[str]:
+        """The names, those that it learned last first."""
+        return reversed(self._attributes)
+
     def __contains__(self, name: object) -> bool:
         return name in self._attributes
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{name}: {self.kind(name) or '?'}" for name in self)
         return f"Schema({kinds}{', plane' if self.plane else ''})"
+
+    @property
+    def by_name(self) -> Mapping[str, Attribute]:
+        """All attributes, as they are now: whoever looks many up takes its `get`."""
+        return self._attributes
 
     def attribute(self, name: str) -> Attribute | None:
         """All that is known of *name*, in one look-up; its kind may become known later."""
@@ -215,8 +225,35 @@ class Schema:
             if not known.is_asked and known.code not in held:
                 gone.append(name)
         self._free += [self._attributes.pop(name).code for name in gone]
+        self.generation += 1
         self._unasked = sum(not known.is_asked for known in self._attributes.values())
         self._kept, self._effort, self._refused = len(self._attributes), effort, 0
+
+    def grow(self, declared: Schema | Mapping[str, str]) -> list[str]:
+        """Take in attributes that are *declared* now and are not known yet; their names.
+
+        What is known stays, under its code. A SettingsError where one has another type now.
+        """
+        new = Schema.declare(declared) if isinstance(declared, Mapping) else declared
+        if not isinstance(new, Schema):
+            raise SettingsError('a schema is a Schema or a dict like {"price": "number"}')
+        if isinstance(declared, Schema) and new.plane != self.plane:
+            raise SettingsError("what is kept is on a globe or on a plane, and stays there")
+        for name in new:
+            kind, known = new.kind(name), self.kind(name)
+            if known is not None and kind is not None and kind is not known:
+                raise SettingsError(
+                    f"attribute {name!r} is declared as a {kind} now, and what is kept has it as a "
+                    f"{known} (from {self.where(name)}); to go on, declare the {kind} under "
+                    f"another name, or begin a new folder and subscribe again"
+                )
+        grown = [name for name in new if self.kind(name) is None]
+        was_declared, self.declared = self.declared, False
+        try:
+            self.learn([AttributeUse(name, new.kind(name), new.where(name)) for name in grown])
+        finally:
+            self.declared = was_declared or new.declared
+        return grown
 
     def frozen(self) -> Schema:
         """The same attributes, now and later, in a schema that checks but never learns."""

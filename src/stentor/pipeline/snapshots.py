@@ -19,7 +19,7 @@ import numpy as np
 
 from stentor._files import explain_os_errors
 from stentor.encoding.columns import Int64, SubscriptionColumns, subscription_count
-from stentor.encoding.kinds import KEYWORDS, KIND_MASK
+from stentor.encoding.kinds import KEYWORDS, KIND_MASK, PHRASE
 from stentor.engine.folder import Trust, open_subscriptions, write_subscriptions
 from stentor.engine.ids import StringArrays
 from stentor.engine.state import State
@@ -44,7 +44,7 @@ def write_shard(
 
     Cost: that of building *structure*, and a pass over the bytes for their sums.
     """
-    is_searched = columns.kind & KIND_MASK == KEYWORDS
+    is_searched = np.isin(columns.kind & KIND_MASK, (KEYWORDS, PHRASE))
     own = {
         "index": structure.name,
         "count": subscription_count(columns),

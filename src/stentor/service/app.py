@@ -6,12 +6,15 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
@@ -22,11 +25,12 @@ from stentor.service import streams  # its handlers are registered
 from stentor.service.auth import Gate
 from stentor.service.handlers import HANDLED, Handlers
 from stentor.service.hub import Hub
+from stentor.service.links.transport import Links
 from stentor.service.metrics import ServiceMetrics
 from stentor.service.openapi import document
 from stentor.service.refusals import RefusedError, not_found
 from stentor.service.requests import Service, answer, refusal
-from stentor.service.settings import ServeSettings
+from stentor.service.settings import MAP, ServeSettings
 from stentor.service.sockets import serve_socket
 from stentor.service.webhooks import Webhooks
 
@@ -60,6 +64,15 @@ _MEDIA_TYPES: Final = {
 }
 
 
+class _IdConvertor(PathConvertor):
+    """Any id: slashes and line ends too, which Starlette's own `path` passes over."""
+
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("id", _IdConvertor())
+
+
 def application(
     settings: ServeSettings,
     on_ready: Callable[[], Awaitable[None]] | None = None,
@@ -67,13 +80,15 @@ def application(
 ) -> ASGIApp:
     """The whole service; *on_ready* is awaited once it can be used."""
     hub = Hub(settings, clock)
-    webhooks = Webhooks(hub, settings.webhooks)
-    service = Service(settings, hub, Gate(settings), ServiceMetrics(hub), webhooks)
+    webhooks, gate = Webhooks(hub, settings.webhooks), Gate(settings)
+    links = Links(hub, gate)
+    service = Service(settings, hub, gate, ServiceMetrics(hub), webhooks)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await hub.start()
         await webhooks.start()
+        await links.start()
         service.is_ready = True
         if on_ready is not None:
             await on_ready()
@@ -81,12 +96,26 @@ def application(
             yield
         finally:
             stop(service)
+            await links.stop()
             await webhooks.stop()
             await hub.stop()
 
-    app = Starlette(routes=_routes(service), lifespan=lifespan)
+    app = Starlette(
+        routes=_routes(service, links),
+        lifespan=lifespan,
+        exception_handlers={HTTPException: refused_by_starlette},
+    )
     app.state.service = service
     return Door(app, service)
+
+
+async def refused_by_starlette(request: Request, error: Exception) -> Response:
+    """A method that a path does not have, in the form of every other refusal."""
+    assert isinstance(error, HTTPException)
+    refused = RefusedError(error.status_code, "not_allowed", f"{request.method}: {error.detail}")
+    response = refusal(refused)
+    response.headers.update(error.headers or {})
+    return response
 
 
 def stop(service: Service) -> None:
@@ -95,7 +124,7 @@ def stop(service: Service) -> None:
     service.hub.close_feeds(1001, "the server stops")
 
 
-def _routes(service: Service) -> list[BaseRoute]:
+def _routes(service: Service, links: Links) -> list[BaseRoute]:
     handlers, event_streams = Handlers(service), streams.EventStreams(service)
     described = document(service.settings)
 
@@ -128,13 +157,16 @@ def _routes(service: Service) -> list[BaseRoute]:
         Route("/v1/stream", event_streams.deliveries),
         Route("/v1/stream/events", event_streams.events),
         WebSocketRoute("/v1/ws", socket),
+        WebSocketRoute("/v1/link", links.accept),
     ]
     # Longer paths first: an id may be anything.
     for method, path in sorted(HANDLED, key=lambda one: (one[1].count("{"), -len(one[1]))):
         routes.append(Route(path, handlers.endpoint(method, path), methods=[method]))
     if service.settings.console:
-        routes.append(Route("/{path:path}", console_file, methods=["GET"]))
-    routes.append(Route("/{path:path}", unknown, methods=["GET", "POST", "PUT", "DELETE"]))
+        if service.settings.map is not None:
+            routes.append(Route(f"/{MAP}", partial(map_file, Path(service.settings.map))))
+        routes.append(Route("/{path:id}", console_file, methods=["GET"]))
+    routes.append(Route("/{path:id}", unknown, methods=["GET", "POST", "PUT", "DELETE"]))
     return routes
 
 
@@ -143,10 +175,18 @@ def console_folder() -> Path:
     return Path(str(files("stentor.service").joinpath("console")))
 
 
+async def map_file(path: Path, request: Request) -> Response:
+    """The user's own map, or the ranges of it that are asked for."""
+    kind = _MEDIA_TYPES[".pmtiles"]
+    return FileResponse(path, media_type=kind, headers={"Cache-Control": "no-cache"})
+
+
 async def console_file(request: Request) -> Response:
     """A file of the console; nothing outside its folder, and no type that is not known."""
     folder = console_folder()
     name = request.path_params["path"] or "index.html"
+    if "\0" in name:
+        return refusal(not_found("path", request.url.path))
     path = (folder / name).resolve()
     kind = _MEDIA_TYPES.get(path.suffix)
     if kind is None or not path.is_relative_to(folder.resolve()) or not path.is_file():

@@ -8,8 +8,9 @@ Ids of an owner's subscriptions and events are `owner/id` in the broker. The ser
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +18,12 @@ import msgspec
 
 from stentor.broker import Broker
 from stentor.broker.interest import CLIENT
+from stentor.broker.messages import Delivery
 from stentor.engine.report import Answer
 from stentor.errors import RecordError, SettingsError, StentorError, UnknownIdError
-from stentor.model import Changes, Event, EventChanges, Subscription
+from stentor.model import Changes, Event, EventChanges, Schema, Subscription
 from stentor.model.record import (
+    EVENT_OPS,
     Move,
     Publish,
     Record,
@@ -34,13 +37,19 @@ from stentor.model.values import read_location
 from stentor.model.values.object import check_object
 from stentor.model.values.string import describe, read_id
 from stentor.model.values.time import FOR_GOOD, time_text
-from stentor.service.outbox import Key, OutboxRow, ServiceStore
+from stentor.service.links.book import LinkBook
+from stentor.service.outbox import Key, ServiceStore
 from stentor.service.recent import Recent, Seen
-from stentor.service.refusals import RefusedError, error_answer
+from stentor.service.records import CoreOutput, Records, RecordsAnswer, Waiting
+from stentor.service.refusals import RefusedError
 from stentor.service.settings import DEFAULT_CLIENT, NAME, ServeSettings
 from stentor.wire.events import event_from_dict, event_to_dict
 from stentor.wire.formats import ReadSettings, plain_object
-from stentor.wire.records import EVENT_OPS, Op, change_from_dict, op_of, subscription_from_dict
+from stentor.wire.records import (
+    change_from_dict,
+    op_of,
+    subscription_from_dict,
+)
 
 #: Of an id, so that it fits behind its owner's name.
 MOST_ID_BYTES: Final = 400
@@ -52,91 +61,19 @@ _READ: Final = {op: ReadSettings(default_op=op) for op in ("subscribe", "publish
 _NOT_KEPT: Final = ("time", "op", "seq")
 
 
-@dataclass(slots=True, eq=False)
-class Records:
-    """Records of one client, to be let happen together; what came of it goes to *reply*."""
-
-    owner: str
-    client: str
-    raws: list[Any]
-    default_op: Op | None = None
-    may: frozenset[str] = frozenset(("publish", "subscribe"))
-    wants_results: bool = True
-    reply: Callable[[Any], None] | None = None
-    arrived: float = 0.0
-
-
-@dataclass(slots=True)
-class RecordsAnswer:
-    """What *Records* led to: how many were accepted, why others not, what each led to."""
-
-    accepted: int = 0
-    errors: list[tuple[int, StentorError]] = field(default_factory=list)
-    results: list[dict[str, Any]] = field(default_factory=list)
-
-    def to_dict(self, owner: str, *, with_results: bool, position: str = "index") -> dict[str, Any]:
-        """As clients are told."""
-        response: dict[str, Any] = {
-            "accepted": self.accepted,
-            "rejected": [
-                {position: number, "error": error_answer(error, owner)}
-                for number, error in self.errors
-            ],
-        }
-        return {**response, "results": self.results} if with_results else response
-
-
-@dataclass(slots=True)
-class CoreOutput:
-    """What a batch of commands led to; all of it is kept."""
-
-    answers: list[RecordsAnswer] = field(default_factory=list)
-    rows: dict[Key, list[OutboxRow]] = field(default_factory=dict)
-    overfull: set[Key] = field(default_factory=set)
-    seen: list[Seen] = field(default_factory=list)
-    withdrawn: list[tuple[str, str]] = field(default_factory=list)  # owners and ids of events
-    changed: dict[str, dict[str, bool]] = field(default_factory=dict)  # owner → id → still there
-    is_reopened: bool = False  # the store had failed: queues may hold more than was said
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """A record that was read, and whose answer goes to which place of which command."""
-
-    record: Record
-    owner: str
-    id: str
-    answer: RecordsAnswer
-    position: int
-    wants_result: bool
-    body: bytes = b""  # of an event
-    client: str = ""  # of a subscription
-    is_created: bool = False
-
-    @property
-    def name(self) -> str:
-        """What the broker calls it."""
-        return f"{self.owner}/{self.id}"
-
-    @property
-    def is_about_event(self) -> bool:
-        """Whether it is no change of a subscription."""
-        return isinstance(self.record, Publish | Update | Withdraw)
-
-    @property
-    def changes_event(self) -> bool:
-        """Whether it says something of an event that is there."""
-        return isinstance(self.record, Update | Withdraw)
-
-
 class Core:
     """One broker with its store in the folder of *settings*; *clock* gives seconds since 1970."""
+
+    #: Seconds between two ticks.
+    tick_seconds = 1.0
 
     def __init__(self, settings: ServeSettings, clock: Callable[[], float]) -> None:
         self.settings = settings
         self._clock = clock
         self.counts = {"events": 0, "rejected": 0, "deliveries": 0, "commits": 0}
         self.recent = Recent(settings.remembered_events, settings.remembered_minutes)
+        self._output = CoreOutput()
+        self.problem = ""  # what the operator is to be told
         self._open()
 
     def _open(self) -> None:
@@ -145,13 +82,27 @@ class Core:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(f"{folder} cannot be made: {error.strerror}") from None
-        self.store = ServiceStore(folder / "service.db", self.settings.queue)
+        self.store = self._new_store(folder / "service.db")
         self.store.shares_events = self.settings.shared_events
         self.store.event_json = self._event_json
         self.broker = Broker(
-            self.settings.broker, index=self.settings.index, store=self.store, clock=self._clock
+            self.settings.broker,
+            policy=self.settings.policy,
+            schema=self._schema(),
+            index=self.settings.index,
+            store=self.store,
+            clock=self._clock,
         )
         self._bodies: dict[str, bytes] = {}
+        self._fresh_events: Mapping[str, Event] = {}
+        self.links = LinkBook(self)
+
+    def _new_store(self, path: Path) -> ServiceStore:
+        return ServiceStore(path, self.settings.queue)
+
+    def _schema(self) -> Schema | None:
+        """What is known of attributes before anybody uses one."""
+        return None
 
     def reopen(self) -> None:
         """Go on from what the store holds, after it has failed."""
@@ -170,12 +121,9 @@ class Core:
 
     def run(self, commands: Sequence[Records], acknowledged: dict[Key, int]) -> CoreOutput:
         """Let *commands* happen in order, and clients have what they *acknowledged*: one commit."""
-        store, output, now = self.store, CoreOutput(), self.now()
-        store.fresh, store.overfull, store.now = {}, set(), now
-        with store.transaction(synced=bool(commands)):
-            if self.broker.tables.has_ended(now):
-                self.broker.pass_time(now)
-            waiting: list[_Waiting] = []
+        store, output = self.store, self._output
+        with self.batch(synced=bool(commands)) as now:
+            waiting: list[Waiting] = []
             for command in commands:
                 answer = RecordsAnswer()
                 output.answers.append(answer)
@@ -184,21 +132,37 @@ class Core:
                 store.acknowledge_up_to(key, seq)
             for segment in self._segments(waiting):
                 self._run_segment(segment, output)
-        self.counts["commits"] += 1
-        output.rows, output.overfull = store.fresh, store.overfull
         self.counts["rejected"] += sum(len(answer.errors) for answer in output.answers)
-        self.counts["deliveries"] += sum(
-            row.last - row.first + 1 for rows in output.rows.values() for row in rows
-        )
+        return self.taken()
+
+    @contextmanager
+    def batch(self, *, synced: bool = True) -> Iterator[int]:
+        """One transaction at the server's time, which is given; `taken` has what it led to."""
+        store, output, now = self.store, self._output, self.now()
+        store.fresh, store.overfull, store.now = {}, set(), now
+        with store.transaction(synced=synced):
+            if self.broker.tables.has_ended(now):
+                self.links.put(self.broker.pass_time(now), 1)
+            yield now
+        self.counts["commits"] += 1
+        output.overfull |= store.overfull
+        for key, rows in store.fresh.items():
+            output.rows.setdefault(key, []).extend(rows)
+            self.counts["deliveries"] += sum(row.last - row.first + 1 for row in rows)
+
+    def taken(self) -> CoreOutput:
+        """What was led to since the last time; all of it is kept."""
+        output, self._output = self._output, CoreOutput()
+        output.linked, self.links.fresh = self.links.fresh, set()
         return output
 
-    def _segments(self, waiting: list[_Waiting]) -> Iterator[list[_Waiting]]:
+    def _segments(self, waiting: list[Waiting]) -> Iterator[list[Waiting]]:
         """*waiting* in runs within which a name has one event, one subscription, one client.
 
         A delivery of the broker names its event and subscription, and no more. What changes events
         comes by itself: whoever is given something then is given it for that reason.
         """
-        segment: list[_Waiting] = []
+        segment: list[Waiting] = []
         names: set[tuple[bool, str]] = set()
         for one in waiting:
             name = (one.is_about_event, one.name)
@@ -211,31 +175,51 @@ class Core:
         if segment:
             yield segment
 
-    def _changes_client(self, one: _Waiting) -> bool:
+    def _changes_client(self, one: Waiting) -> bool:
         is_known = one.id in self.store.owned.get(one.owner, ())
         return is_known and self.store.client_of(one.name) != one.client
 
-    def _run_segment(self, segment: list[_Waiting], output: CoreOutput) -> None:
+    def _run_segment(self, segment: list[Waiting], output: CoreOutput) -> None:
         if not segment:
             return
         live = self.broker.tables.events
         # One that is live is refused: those who come in this segment get the older one.
-        self._bodies = {
+        bodies = {
             one.name: one.body
             for one in segment
             if one.body and (one.changes_event or one.name not in live)
         }
-        self.store.assigned = {one.name: one.client for one in segment if one.client}
-        self.store.changed_events = {one.name for one in segment if one.changes_event}
+        clients = {one.name: one.client for one in segment if one.client}
+        self.begin_segment(bodies, clients, {one.name for one in segment if one.changes_event})
         found = self.broker.receive(CLIENT, [one.record for one in segment], is_checked=True)
         self.store.keep_deliveries(found.stayed, stayed=True)
         self.store.forget_receivers()
+        self.links.count_saved(CLIENT, sum(bool(one.body) for one in segment), found.sent)
+        self.links.put(found.sent, 1)
         for one, said in zip(segment, found.answers, strict=True):
             self._answer(one, said, output)
 
-    def _read_all(self, command: Records, answer: RecordsAnswer, now: int) -> list[_Waiting]:
+    def begin_segment(
+        self,
+        bodies: dict[str, bytes],
+        clients: dict[str, str],
+        changed: set[str],
+        events: Mapping[str, Event] | None = None,
+    ) -> None:
+        """Let deliveries have the *bodies* of events, go to *clients*, and say what *changed*.
+
+        Of *events* the bodies are made when they are needed.
+        """
+        self._bodies, self._fresh_events = bodies, events or {}
+        self.store.assigned, self.store.changed_events = clients, changed
+
+    def _is_full(self, owner: str) -> bool:
+        """Whether events of *owner* are refused now."""
+        return self.store.is_full(owner) or self.links.is_full()
+
+    def _read_all(self, command: Records, answer: RecordsAnswer, now: int) -> list[Waiting]:
         found = []
-        is_full = self.store.is_full(command.owner)
+        is_full = self._is_full(command.owner)
         for position, raw in enumerate(command.raws):
             try:
                 if isinstance(raw, StentorError):
@@ -253,7 +237,7 @@ class Core:
         answer: RecordsAnswer,
         now: int,
         is_full: bool,
-    ) -> _Waiting:
+    ) -> Waiting:
         """The record that *raw* describes, at the server's time, under its owner's name."""
         plain, default_op = plain_object(raw, _READ.get(command.default_op, _READ[None]))
         op = op_of(plain.get("op"), default_op)
@@ -268,7 +252,7 @@ class Core:
         name = f"{owner}/{id}"
         record: Record
         if op in EVENT_OPS and is_full:
-            raise RefusedError(503, "full", "a client's queue is full, and senders are held")
+            raise RefusedError(503, "full", "a queue behind it is full, and senders are held")
         if op in ("publish", "update"):
             fields["id"] = name
             event = event_from_dict(fields, self.broker.schema)
@@ -293,7 +277,7 @@ class Core:
             record = Unsubscribe(name, now)
         wants = command.wants_results
         is_created = bool(client) and id not in self.store.owned.get(owner, ())
-        return _Waiting(record, owner, id, answer, position, wants, body, client, is_created)
+        return Waiting(record, owner, id, answer, position, wants, body, client, is_created)
 
     def _read_subscribe(
         self, owner: str, fields: dict[str, Any], name: str, id: str, now: int
@@ -305,7 +289,7 @@ class Core:
         subscription = subscription_from_dict({**fields, "id": name}, self.broker.schema)
         return Subscribe(subscription, now)
 
-    def _answer(self, one: _Waiting, said: Answer, output: CoreOutput) -> None:
+    def _answer(self, one: Waiting, said: Answer, output: CoreOutput) -> None:
         if isinstance(said, UnknownIdError):
             what = "live event" if one.is_about_event else "subscription"
             said = UnknownIdError(f"no {what} has the id {one.id!r}", id=one.id)
@@ -340,12 +324,33 @@ class Core:
         if one.wants_result:
             one.answer.results.append(result)
 
-    def _see(self, one: _Waiting, matched: list[str], output: CoreOutput) -> None:
+    def _see(self, one: Waiting, matched: list[str], output: CoreOutput) -> None:
         """Remember the event of *one*, and tell who watches."""
+        self._remember(one.record.time or 0, one.name, one.body, matched, output)
+
+    def see_events(
+        self, events: Mapping[str, Event], ended: Iterable[str], given: Iterable[Delivery]
+    ) -> None:
+        """Remember those of a neighbour's *events* that clients were *given*, and to whom."""
+        matched: dict[str, list[str]] = {}
+        for name, event, added in given:
+            if added:
+                matched.setdefault(event, []).append(name)
+        for name, names in matched.items():
+            if name in events and (visible := self._visible(name.partition("/")[0], names)):
+                body = self._event_json(name)
+                self._remember(self.store.now, name, body, visible, self._output)
+        for name in ended:
+            owner, _, id = name.partition("/")
+            self._output.withdrawn.append((owner, id))
+
+    def _remember(
+        self, time: int, name: str, body: bytes, matched: list[str], output: CoreOutput
+    ) -> None:
         self.counts["events"] += 1
-        shown, time = tuple(matched[:MOST_MATCHED]), one.record.time or 0
-        number, total = self.counts["events"], len(matched)
-        seen = Seen(number, time, one.owner, one.id, one.body, shown, total)
+        owner, _, id = name.partition("/")
+        shown, total = tuple(matched[:MOST_MATCHED]), len(matched)
+        seen = Seen(self.counts["events"], time, owner, id, body, shown, total)
         output.seen.append(seen)
         self.recent.add(seen)
 
@@ -364,7 +369,8 @@ class Core:
         """The event *name* as clients get it: one of this batch, a live one, or one that was."""
         body = self._bodies.get(name)
         if body is None:
-            event = self.event(name) or self.store.gone_event(name, self.broker.schema)
+            event = self._fresh_events.get(name) or self.event(name)
+            event = event or self.store.gone_event(name, self.broker.schema)
             body = b"null" if event is None else self.event_body(event)
             self._bodies[name] = body
         return body
@@ -389,7 +395,10 @@ class Core:
         """Let it be the server's time: what is over goes, and what is too old in the outbox."""
         now = self.now()
         if self.broker.tables.has_ended(now):
-            self.broker.pass_time(now)
+            with self.batch():
+                pass
+        if self.links.tell():
+            self.links.news()
         oldest = now - int(self.settings.queue.time_to_live.total_seconds() * 1_000_000)
         if self.store.has_expired(oldest):
             with self.store.transaction():

@@ -11,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stentor.errors import RecordError, StentorError
+from stentor.model.record import Op
 from stentor.service import questions
 from stentor.service.auth import Principal
-from stentor.service.core import Records, RecordsAnswer
+from stentor.service.records import Records, RecordsAnswer
 from stentor.service.refusals import RefusedError, not_found
 from stentor.service.requests import (
     NDJSON,
@@ -29,7 +30,6 @@ from stentor.service.requests import (
     object_of,
     refusal,
 )
-from stentor.wire.records import Op
 
 _LOG: Final = logging.getLogger("stentor.service")
 #: Of a question's body.
@@ -99,7 +99,7 @@ class Handlers:
 
     # Subscriptions.
 
-    @handles("PUT", "/v1/subscriptions/{id:path}", "subscribe")
+    @handles("PUT", "/v1/subscriptions/{id:id}", "subscribe")
     async def put_subscription(self, request: Request, who: Principal) -> Response:
         """Let a subscription be there, or replace it."""
         raw, id = await object_of(request, self.limits.body), request.path_params["id"]
@@ -111,7 +111,7 @@ class Handlers:
         changes = {"added": found["added"], "removed": found["removed"]}
         return answer({"subscription": response, **changes}, 201 if found["created"] else 200)
 
-    @handles("GET", "/v1/subscriptions/{id:path}", "subscribe")
+    @handles("GET", "/v1/subscriptions/{id:id}", "subscribe")
     async def get_subscription(self, request: Request, who: Principal) -> Response:
         """One subscription."""
         id = request.path_params["id"]
@@ -120,13 +120,13 @@ class Handlers:
             raise not_found("subscription", id)
         return answer({"subscription": response})
 
-    @handles("DELETE", "/v1/subscriptions/{id:path}", "subscribe")
+    @handles("DELETE", "/v1/subscriptions/{id:id}", "subscribe")
     async def delete_subscription(self, request: Request, who: Principal) -> Response:
         """Let a subscription go."""
         await self._one(who, {"op": "unsubscribe", "id": request.path_params["id"]})
         return Response(status_code=204)
 
-    @handles("POST", "/v1/subscriptions/{id:path}/move", "subscribe")
+    @handles("POST", "/v1/subscriptions/{id:id}/move", "subscribe")
     async def move_subscription(self, request: Request, who: Principal) -> Response:
         """Put a subscriber somewhere else."""
         raw = await object_of(request, _QUESTION)
@@ -193,13 +193,13 @@ class Handlers:
         page = await self.hub.ask(lambda core: questions.live_page(core, who.owner, after, limit))
         return answer(page)
 
-    @handles("GET", "/v1/events/{id:path}", "subscribe")
+    @handles("GET", "/v1/events/{id:id}", "subscribe")
     async def get_event(self, request: Request, who: Principal) -> Response:
         """One event, live or remembered."""
         id = request.path_params["id"]
         return answer(await self.hub.ask(lambda core: questions.event_of(core, who.owner, id)))
 
-    @handles("PUT", "/v1/events/{id:path}", "publish")
+    @handles("PUT", "/v1/events/{id:id}", "publish")
     async def update_event(self, request: Request, who: Principal) -> Response:
         """Let a live event be another one, or publish it."""
         raws, id = await events_of(request, self.limits.body), request.path_params["id"]
@@ -210,7 +210,7 @@ class Handlers:
             raise RecordError("the body's id is another one than that of the path", field="id")
         return answer(await self._one(who, {**plain, "id": id, "op": "update"}))
 
-    @handles("DELETE", "/v1/events/{id:path}", "publish")
+    @handles("DELETE", "/v1/events/{id:id}", "publish")
     async def withdraw_event(self, request: Request, who: Principal) -> Response:
         """Let a live event be over."""
         return answer(await self._one(who, {"op": "withdraw", "id": request.path_params["id"]}))
@@ -263,6 +263,19 @@ class Handlers:
     async def brokers(self, request: Request, who: Principal) -> Response:
         """The tree of brokers."""
         return answer(await self.hub.ask(questions.brokers_of))
+
+    @handles("DELETE", "/v1/links/{broker}", "admin")
+    async def remove_link(self, request: Request, who: Principal) -> Response:
+        """Be linked with a broker no longer; what waits for it is forgotten."""
+        broker = request.path_params["broker"]
+
+        def remove(core: Any) -> None:
+            if broker not in core.broker.links:
+                raise not_found("link", broker)
+            core.links.remove(broker)
+
+        await self.hub.ask(remove)
+        return Response(status_code=204)
 
     # Who may.
 

@@ -16,11 +16,12 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from stentor.errors import StentorError
-from stentor.service.core import Core, CoreOutput, Records, RecordsAnswer
+from stentor.service.core import Core
 from stentor.service.outbox import Gap, Key, OutboxRow
 from stentor.service.owner import Owner, Question
 from stentor.service.rates import Rate
 from stentor.service.recent import Seen
+from stentor.service.records import CoreOutput, Records, RecordsAnswer
 from stentor.service.settings import ServeSettings
 
 #: Bytes of rows that wait in memory for one connection; others are read again from the disk.
@@ -169,6 +170,7 @@ class Hub:
         self._feeds: dict[Key, Feed] = {}
         self.watchers: set[Watcher] = set()
         self._waiters: dict[Key, list[asyncio.Event]] = {}
+        self.link_events: dict[str, asyncio.Event] = {}  # set when something waits for a neighbour
         self.connections: dict[str, int] = {}
         self.event_rate, self.delivery_rate = Rate(), Rate()
         self._started = time.monotonic()
@@ -292,6 +294,9 @@ class Hub:
                 feed.take(rows)
             for waiter in self._waiters.get(key, ()):
                 waiter.set()
+        for neighbour in output.linked:
+            if event := self.link_events.get(neighbour):
+                event.set()
         if output.seen:
             self.event_rate.add(len(output.seen))
         if output.seen or output.changed or output.withdrawn:

@@ -8,12 +8,23 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from stentor.service.hub import Hub
+from stentor.service.links.book import LinkBook
 
 _COUNTS = {
     "events": "Events that were published",
     "rejected": "Records that were refused",
     "deliveries": "Deliveries that were put into clients' queues",
     "commits": "Transactions",
+}
+
+_LINK_GAUGES = {
+    "up": "Whether the link is connected",
+    "saved_events": "Events that did not have to go over the link",
+    "unwanted_events": "Events that came over the link for nothing",
+    "refused_messages": "Messages that came over the link and were refused",
+    "queued_messages": "Messages that the neighbour has not kept yet",
+    "queued_bytes": "Their bytes",
+    "conflicts": "Attributes that both brokers use differently",
 }
 
 
@@ -67,6 +78,7 @@ class ServiceMetrics:
         }
         for name, (help_text, value) in gauges.items():
             yield GaugeMetricFamily(f"stentor_{name}", help_text, value=value)
+        yield from self._links(core.links)
         latencies = sorted(owner.latencies.copy())
         if latencies:
             family = GaugeMetricFamily(
@@ -78,3 +90,29 @@ class ServiceMetrics:
                 position = min(len(latencies) - 1, int(len(latencies) * share))
                 family.add_metric([str(share)], latencies[position])
             yield family
+
+    def _links(self, book: LinkBook) -> Iterator[Metric]:
+        carried = CounterMetricFamily(
+            "stentor_link_messages", "Messages that went over a link", labels=["broker", "kind"]
+        )
+        gauges = {
+            name: GaugeMetricFamily(f"stentor_link_{name}", text, labels=["broker"])
+            for name, text in _LINK_GAUGES.items()
+        }
+        for name, account in list(book.accounts.items()):
+            for kind, count in list(account.carried.items()):
+                carried.add_metric([name, kind], count)
+            queue = book.store.link_queues.get(name)
+            values = {
+                "up": int(account.session is not None),
+                "saved_events": account.saved,
+                "unwanted_events": account.unwanted,
+                "refused_messages": account.refused,
+                "queued_messages": 0 if queue is None else queue.queued,
+                "queued_bytes": 0 if queue is None else queue.bytes,
+                "conflicts": len(account.conflicts),
+            }
+            for gauge, value in values.items():
+                gauges[gauge].add_metric([name], value)
+        yield carried
+        yield from gauges.values()

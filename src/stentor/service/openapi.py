@@ -142,7 +142,9 @@ _SCHEMAS: Final[dict[str, Any]] = {
     ),
     "Schema": _object("attributes plane", attributes=_list(_EVENT), plane=_TRUTH),
     "Stats": _object("time broker ready", ready=_TRUTH),
-    "Brokers": _object("brokers links", brokers=_list(_EVENT), links=_list(_EVENT)),
+    "Brokers": _object(
+        "brokers links refused", brokers=_list(_EVENT), links=_list(_EVENT), refused=_EVENT
+    ),
     "Move": _object("at", at=_LOCATION),
     "Ticket": _object("ticket seconds", seconds=_NUMBER),
     "Keys": _object("keys", keys=_list(_EVENT)),
@@ -195,6 +197,7 @@ _CALLS: Final[dict[tuple[str, str], tuple[str, str, tuple[str, ...], dict[int, s
     ("GET", "/v1/schema"): ("", "", (), {200: "Schema"}),
     ("GET", "/v1/stats"): ("", "", (), {200: "Stats"}),
     ("GET", "/v1/brokers"): ("", "", (), {200: "Brokers"}),
+    ("DELETE", "/v1/links/{broker}"): ("", "", (), {204: ""}),
     ("POST", "/v1/tickets"): ("", "", (), {201: "Ticket"}),
     ("GET", "/v1/keys"): ("", "", (), {200: "Keys"}),
     ("POST", "/v1/keys"): ("", "NewKey", (), {201: "Key"}),
@@ -216,7 +219,7 @@ def document(settings: ServeSettings) -> dict[str, Any]:
     """The document; a call that is handled and not described here is a defect."""
     paths: dict[str, dict[str, Any]] = {}
     for (method, route), (scope, handler) in HANDLED.items():
-        path = route.replace(":path", "")
+        path = route.replace(":id", "")
         summary = (handler.__doc__ or "").strip().partition("\n")[0]
         paths.setdefault(path, {})[method.lower()] = _operation(method, path, scope, summary)
     for path, summary in _STREAMS.items():

@@ -20,13 +20,14 @@ import msgspec
 
 from stentor.broker.interest import CLIENT, Pairs
 from stentor.broker.messages import Delivery, event_from_json
-from stentor.broker.store import Store
 from stentor.errors import StoreError
 from stentor.model import Event, Schema, Subscription
 from stentor.model.values.time import time_text
+from stentor.service.links.store import LINK_TABLES, LinkStore
 from stentor.service.settings import DEFAULT_CLIENT, QueueSettings
 
-_VERSION: Final = 1
+#: 2: links between brokers.
+_VERSION: Final = 2
 _TABLES: Final = (
     """CREATE TABLE clients (
     number INTEGER PRIMARY KEY, owner TEXT NOT NULL, client TEXT NOT NULL,
@@ -114,7 +115,7 @@ class ClientQueue:
         return Gap(after + 1, self.dropped, self.reason) if self.dropped > after else None
 
 
-class ServiceStore(Store):
+class ServiceStore(LinkStore):
     """A broker's store with the outbox in the same transactions."""
 
     def __init__(self, path: str | Path, queue: QueueSettings) -> None:
@@ -138,7 +139,11 @@ class ServiceStore(Store):
         super()._begin()
         version = self.fact("service version", int)
         if version is None:
-            for statement in _TABLES:
+            for statement in (*_TABLES, *LINK_TABLES):
+                self._run(statement)
+            self.keep_fact("service version", _VERSION)
+        elif version == 1:
+            for statement in LINK_TABLES:
                 self._run(statement)
             self.keep_fact("service version", _VERSION)
         elif version != _VERSION:
@@ -147,6 +152,7 @@ class ServiceStore(Store):
                 f"{_VERSION}"
             )
         self._load()
+        self._load_links()
 
     def _load(self) -> None:
         rows = self._database.rows
@@ -229,6 +235,10 @@ class ServiceStore(Store):
         """The client whose queue the deliveries of the subscription *name* go to."""
         return self.receivers.get(name, DEFAULT_CLIENT)
 
+    def client_of_delivery(self, name: str) -> str:
+        """The same, of a subscription that may have ended."""
+        return self.receivers.get(name, DEFAULT_CLIENT)
+
     # Deliveries.
 
     def keep_deliveries(self, deliveries: Iterable[Delivery], *, stayed: bool = False) -> list[int]:
@@ -242,9 +252,9 @@ class ServiceStore(Store):
         for name, event, added in deliveries:
             count += 1
             owner, _, id = name.partition("/")
-            if not self.shares_events and not event.startswith(owner + "/"):
+            if not self.shares_events and "/" in event and not event.startswith(owner + "/"):
                 continue
-            key = owner, self.receivers.get(name, DEFAULT_CLIENT)
+            key = owner, self.client_of_delivery(name)
             if key not in sequences:
                 pieces[key], sequences[key] = [], self.queue(key).last
             sequences[key] += 1

@@ -16,17 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from stentor.engine.inbox import Inbox
 from stentor.errors import StentorError, StoreError
-from stentor.service.core import Core, CoreOutput, Records, RecordsAnswer
+from stentor.service.core import Core
 from stentor.service.outbox import Key
+from stentor.service.records import CoreOutput, Records, RecordsAnswer
 from stentor.service.refusals import RefusedError
 from stentor.service.settings import ServeSettings
 
 _LOG: Final = logging.getLogger("stentor.service")
-#: Records of one commit, and seconds that are waited for more where there were several.
+#: Records of one commit.
 MOST_RECORDS: Final = 4_000
-LINGER: Final = 0.001
-_TICK: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -52,12 +52,8 @@ class Owner:
         self.settings = settings
         self._on_output = on_output
         self._clock = clock
-        self._inbox: deque[Command] = deque()
-        self._size = 0
-        self._wake = threading.Condition()
-        self._is_stopping = False
+        self._inbox: Inbox[Command] = Inbox(settings.limits.inbox)
         self._failure: StentorError | None = None
-        self._was_busy = False
         self.latencies: deque[float] = deque(maxlen=5_000)
         self.core: Core | None = None
         self.thread = threading.Thread(target=self._main, name="stentor-owner", daemon=True)
@@ -75,19 +71,15 @@ class Owner:
 
     def put(self, command: Command, size: int = 1) -> None:
         """Let *command* wait for its turn; a RefusedError where too many do."""
-        with self._wake:
-            if self._is_stopping:
+        if not self._inbox.put(command, size):
+            if self._inbox.is_closed:
                 raise RefusedError(503, "not_ready", "the server stops", retry_after=1)
-            if self._size + size > self.settings.limits.inbox and self._size:
-                raise RefusedError(503, "full", "the server's inbox is full", retry_after=1)
-            self._inbox.append(command)
-            self._size += size
-            self._wake.notify()
+            raise RefusedError(503, "full", "the server's inbox is full", retry_after=1)
 
     @property
     def waiting(self) -> int:
         """Records and questions that wait for their turn."""
-        return self._size
+        return self._inbox.size
 
     @property
     def failure(self) -> str:
@@ -96,16 +88,14 @@ class Owner:
 
     def stop(self) -> None:
         """Let what waits happen, then let go of the store."""
-        with self._wake:
-            self._is_stopping = True
-            self._wake.notify()
+        self._inbox.close()
         self.thread.join()
 
     # In the thread.
 
     def _main(self) -> None:
         try:
-            self.core = Core(self.settings, self._clock)
+            self.core = _core(self.settings, self._clock)
         except BaseException as error:  # noqa: BLE001 – raised in the thread that starts it
             self._open_error = error
             return
@@ -114,35 +104,18 @@ class Owner:
         next_tick = 0.0
         try:
             while True:
-                batch = self._take(_TICK)
+                batch = self._inbox.take(MOST_RECORDS, self.core.tick_seconds)
                 if batch:
                     self._run(batch)
-                elif self._is_stopping:
+                elif self._inbox.is_closed and not self._inbox.size:
                     return
                 if time.monotonic() >= next_tick:
-                    next_tick = time.monotonic() + _TICK
+                    next_tick = time.monotonic() + self.core.tick_seconds
                     self._guarded(self.core.tick)
+                    self._on_output(self.core.taken(), [])
         finally:
             with suppress(StentorError):
                 self.core.close()
-
-    def _take(self, timeout: float) -> list[Command]:
-        with self._wake:
-            if not self._inbox and not self._is_stopping:
-                self._wake.wait(timeout)
-        if self._was_busy and self._size < MOST_RECORDS and not self._is_stopping:
-            time.sleep(LINGER)
-        batch: list[Command] = []
-        records = 0
-        with self._wake:
-            while self._inbox and records < MOST_RECORDS:
-                one = self._inbox.popleft()
-                count = max(len(one.raws), 1) if isinstance(one, Records) else 1
-                records += count
-                self._size -= count
-                batch.append(one)
-        self._was_busy = len(batch) > 1
-        return batch
 
     def _run(self, batch: list[Command]) -> None:
         """Let a batch happen; a question waits until what came before it is kept."""
@@ -194,7 +167,10 @@ class Owner:
         except Exception as error:  # noqa: BLE001 – a defect is an answer, and is logged
             _LOG.exception("a question failed")
             answer = RefusedError(500, "defect", f"a defect of Stentor: {type(error).__name__}")
-        self._on_output(CoreOutput(), [(question.reply, answer)])
+        if isinstance(answer, StoreError):
+            self._failure = self._failure or answer
+        output = CoreOutput() if core is None else core.taken()
+        self._on_output(output, [(question.reply, answer)])
 
     def _guarded(self, step: Callable[[], Any]) -> Any:
         """What *step* gives; None where it fails, and then the store is opened again later."""
@@ -222,3 +198,12 @@ class Owner:
         self._failure = None
         self._on_output(CoreOutput(is_reopened=True), [])
         return core
+
+
+def _core(settings: ServeSettings, clock: Callable[[], float]) -> Core:
+    """What matches: a broker here, or the stream whose door this is."""
+    if settings.pipeline is None:
+        return Core(settings, clock)
+    from stentor.service.door import DoorCore
+
+    return DoorCore(settings, clock)

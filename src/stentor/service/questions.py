@@ -93,19 +93,27 @@ def schema_of(core: Core) -> dict[str, Any]:
 
 def brokers_of(core: Core) -> dict[str, Any]:
     """The tree of brokers as this one knows it."""
-    broker, stats = core.broker, core.broker.stats()
-    own = {
-        "name": broker.name,
-        "self": True,
-        "up": True,
-        "subscriptions": stats["subscriptions"],
-        "live_events": stats["live events"],
-    }
-    others = [
-        {"name": name, "self": False, "up": link.up, "subscriptions": len(link.interests)}
-        for name, link in broker.links.items()
+    book = core.links
+    book.tell()
+    states = book.tree.reached()
+    known = {one.name for one in states}
+    down = {link.to for one in states for link in one.links if not link.up}
+    brokers = [
+        {
+            "name": one.name,
+            "self": one.name == core.broker.name,
+            "up": one.name == core.broker.name or one.name not in down,
+            "subscriptions": one.subscriptions,
+            "live_events": one.live_events,
+        }
+        for one in states
     ]
-    return {"brokers": [own, *others], "links": []}
+    silent = sorted({link.to for one in states for link in one.links} - known)
+    brokers += [{"name": name, "self": False, "up": False} for name in silent]
+    links = [
+        {"from": one.name, **msgspec.to_builtins(link)} for one in states for link in one.links
+    ]
+    return {"brokers": brokers, "links": links, "refused": dict(book.refusals)}
 
 
 def would_match(

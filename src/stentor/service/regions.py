@@ -57,8 +57,8 @@ def _region(region: Box | Circle | Polygon, at: Point | None) -> dict[str, Any]:
             return {"kind": "circle", "centre": response, "radius": radius, "here": centre is None}
         case Box(west, south, east, north):
             return {"kind": "box", "west": west, "south": south, "east": east, "north": north}
-        case Polygon(rings):
-            ring_lists = [[[point.x, point.y] for point in ring] for ring in rings]
+        case Polygon():
+            ring_lists = [[[point.x, point.y] for point in ring] for ring in region.rings]
             return {"kind": "polygon", "rings": ring_lists}
         case _:
             assert_never(region)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import socket
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 import msgspec
 import uvicorn
 
+from stentor._logs import configure_logs
 from stentor.errors import SettingsError
 from stentor.service.app import any_service, application, stop
 from stentor.service.settings import ServeSettings
@@ -33,7 +33,7 @@ def say_ready(settings: ServeSettings) -> None:
 
 def serve(settings: ServeSettings, on_ready: Callable[[ServeSettings], None] = say_ready) -> None:
     """Serve until it is told to stop; *on_ready* hears of the settings that hold."""
-    configure_logs(settings.log)
+    configure_service_logs(settings.log)
     sys.setswitchinterval(_SWITCH)
     bound = _bind(settings)
     settings = msgspec.structs.replace(settings, port=bound.getsockname()[1])
@@ -108,34 +108,10 @@ def _bind(settings: ServeSettings) -> socket.socket:
     return bound
 
 
-def configure_logs(form: str) -> None:
+def configure_service_logs(form: str) -> None:
     """Write logs to the error output: lines for people, or JSON for machines."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        _JsonFormatter()
-        if form == "json"
-        else logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    )
-    for name in ("stentor.service", "uvicorn"):
-        logger = logging.getLogger(name)
-        logger.handlers = [handler]
-        logger.propagate = False
-    logging.getLogger("stentor.service").setLevel(logging.INFO)
+    configure_logs(form, ("stentor", "uvicorn"))
     logging.getLogger("stentor.service.access").setLevel(
         logging.INFO if form == "json" else logging.WARNING
     )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-
-
-class _JsonFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        response: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            response["error"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(response).decode()

@@ -16,17 +16,21 @@ from stentor.model.values.string import describe
 from stentor.model.values.time import time_text
 from stentor.service import questions
 from stentor.service.auth import Principal
-from stentor.service.core import Records, RecordsAnswer, checked_client
+from stentor.service.core import checked_client
 from stentor.service.hub import Feed, FeedClosedError, Watcher
 from stentor.service.outbox import Gap
+from stentor.service.records import Records, RecordsAnswer
 from stentor.service.refusals import RefusedError, error_answer
 from stentor.service.requests import Service
+from stentor.service.settings import MAP
 from stentor.service.streams import checked_seq
 from stentor.wire.json_text import MOST_DEPTH, from_json
 
 #: Frames of one connection that wait for their answers; then no more is read from it.
 MOST_UNANSWERED: Final = 64
 _WATCH: Final = 0.05
+#: Seconds between two looks of a connection that watches nothing.
+_IDLE: Final = 5.0
 _UNAUTHORISED, _FORBIDDEN, _NOT_UNDERSTOOD, _TOO_MUCH, _GOING = 4401, 4403, 1007, 1013, 1001
 
 
@@ -47,6 +51,7 @@ class Socket:
         self._unanswered = asyncio.Semaphore(MOST_UNANSWERED)
         self._feed: Feed | None = None
         self._watcher: Watcher | None = None
+        self._is_watching = asyncio.Event()
         self._stats_every = 0.0
 
     async def run(self) -> None:
@@ -89,6 +94,7 @@ class Socket:
             "server": "stentor",
             "version": stentor.__version__,
             "broker": self._service.settings.broker,
+            "map": None if self._service.settings.map is None else MAP,
             "limits": {
                 "frame": limits.frame,
                 "subscriptions": limits.subscriptions_per_owner,
@@ -100,9 +106,19 @@ class Socket:
 
     async def _send(self, frame: Any) -> None:
         if self._is_binary:
-            await self._websocket.send_bytes(msgspec.msgpack.encode(_without_raw(frame)))
+            await self._write(msgspec.msgpack.encode(_without_raw(frame)))
         else:
-            await self._websocket.send_text(msgspec.json.encode(frame).decode())
+            await self._write(msgspec.json.encode(frame).decode())
+
+    async def _write(self, content: str | bytes) -> None:
+        """Send *content*; a connection that ended meanwhile, say by its silence, is none to log."""
+        try:
+            if isinstance(content, str):
+                await self._websocket.send_text(content)
+            else:
+                await self._websocket.send_bytes(content)
+        except RuntimeError:
+            raise WebSocketDisconnect(1006) from None
 
     async def _deliver(self, feed: Feed) -> None:
         while True:
@@ -114,7 +130,7 @@ class Socket:
                     await self._send({"type": "deliveries", "deliveries": deliveries})
                 else:
                     text = b'{"type":"deliveries","deliveries":[%b]}' % one.body
-                    await self._websocket.send_text(text.decode())
+                    await self._write(text.decode())
 
     async def _answer(self) -> None:
         while True:
@@ -126,11 +142,13 @@ class Socket:
         """Tell who watches, at most 20 times a second."""
         since_stats = 0.0
         while not self._service.is_stopping:
+            watcher, owner = self._watcher, self._key[0]
+            if watcher is None:  # most never do: ten thousand of them are not to wake the loop
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._is_watching.wait(), _IDLE)
+                continue
             await asyncio.sleep(_WATCH)
             since_stats += _WATCH
-            watcher, owner = self._watcher, self._key[0]
-            if watcher is None:
-                continue
             if watcher.events or watcher.withdrawn:
                 seen, watcher.events = watcher.events, []
                 skipped, watcher.skipped = watcher.skipped, 0
@@ -234,6 +252,7 @@ class Socket:
             shared = self._service.settings.shared_events
             self._watcher = Watcher(self._key[0], sees_all=shared)
             self._hub.watchers.add(self._watcher)
+            self._is_watching.set()
         watcher, stats = self._watcher, frame.get("stats", 0)
         watcher.wants_events = frame.get("events", False) is True
         watcher.wants_subscriptions = frame.get("subscriptions", False) is True

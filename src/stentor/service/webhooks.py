@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
-import hmac
 import logging
 import random
 import secrets
-import ssl
-import time
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import Request
@@ -24,33 +21,21 @@ from starlette.responses import Response
 
 from stentor.errors import RecordError, StentorError
 from stentor.model.values.time import time_text
-from stentor.service.addresses import AllowedAddresses, Target
+from stentor.service.addresses import AllowedAddresses
 from stentor.service.auth import Principal
 from stentor.service.core import Core, checked_client
+from stentor.service.endpoints import PREFIX, Endpoint, Letter, endpoint_of
 from stentor.service.handlers import Handlers, handles
 from stentor.service.hub import FeedClosedError, Hub
 from stentor.service.outbox import Gap, Key, OutboxRow
-from stentor.service.refusals import RefusedError, not_found
+from stentor.service.refusals import not_found
 from stentor.service.requests import answer, client_of, number, object_of
 from stentor.service.settings import WebhookSettings
 
 _LOG: Final = logging.getLogger("stentor.service")
 _MOST_WAIT: Final = 600.0
-_MOST_ANSWER: Final = 64_000
-_PREFIX: Final = "whsec_"
+_PIECES: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _KEEP: Final = "INSERT OR REPLACE INTO webhooks VALUES (?, ?, ?, ?)"
-
-
-def signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
-    """What a receiver compares with the header `webhook-signature`.
-
-    >>> signature("whsec_c2VjcmV0", "msg_1", 0, b"{}")
-    'v1,sti6m5wfzVDclSKWhERritTcCYHSMVKjmU7PF5lLeh0='
-    """
-    key = base64.b64decode(secret.removeprefix(_PREFIX))
-    signed = f"{id}.{timestamp}.".encode() + body
-    found = hmac.new(key, signed, hashlib.sha256).digest()
-    return f"v1,{base64.b64encode(found).decode()}"
 
 
 class Webhooks:
@@ -78,7 +63,8 @@ class Webhooks:
     async def put(self, key: Key, url: str) -> str:
         """Let the deliveries of *key* go to *url*; the secret they are signed with."""
         await self.allowed.target(url)
-        secret = _PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+        await self._endpoint(url, "").close()  # what is missing is said now
+        secret = PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
         def keep(core: Core) -> None:
             with core.store.transaction():
@@ -107,60 +93,47 @@ class Webhooks:
         self._tasks[key] = asyncio.ensure_future(self._run(key, url, secret))
 
     async def _run(self, key: Key, url: str, secret: str) -> None:
-        while True:
-            try:
-                feed, _ = await self._hub.open_feed(key, None, None)
+        endpoint: Endpoint | None = None
+        try:
+            while True:
                 try:
-                    while True:
-                        for one in await feed.next():
-                            await self._deliver(key, url, secret, one)
-                finally:
-                    self._hub.close_feed(feed)
-            except FeedClosedError as end:
-                if end.code != 4409:
-                    return
-                await asyncio.sleep(1.0)  # somebody reads it elsewhere; it is taken back then
-            except StentorError as error:
-                _LOG.warning("the webhook of %s waits: %s", key, error)
-                await asyncio.sleep(1.0)
+                    endpoint = endpoint or self._endpoint(url, secret)
+                    feed, _ = await self._hub.open_feed(key, None, None)
+                    try:
+                        while True:
+                            for one in await feed.next():
+                                await self._deliver(key, endpoint, one)
+                    finally:
+                        self._hub.close_feed(feed)
+                except FeedClosedError as end:
+                    if end.code != 4409:
+                        return
+                    await asyncio.sleep(1.0)  # somebody reads it elsewhere; it is taken back then
+                except StentorError as error:
+                    _LOG.warning("the webhook of %s waits: %s", key, error)
+                    await asyncio.sleep(1.0)
+        finally:
+            if endpoint is not None:
+                await endpoint.close()
 
-    async def _deliver(self, key: Key, url: str, secret: str, one: OutboxRow | Gap) -> None:
+    def _endpoint(self, url: str, secret: str) -> Endpoint:
+        return endpoint_of(url, secret, self.allowed, self._settings.timeout.total_seconds())
+
+    async def _deliver(self, key: Key, endpoint: Endpoint, one: OutboxRow | Gap) -> None:
         """Send *one* until it is taken, or is a dead letter."""
-        if isinstance(one, Gap):
-            body = msgspec.json.encode({"type": "gap", **one.to_dict()})
-        else:
-            body = b'{"type":"deliveries","deliveries":[%b]}' % one.body
-        id = f"msg_{key[0]}_{key[1]}_{one.first}_{one.last}"
+        letter = _letter(key, one)
         wait, reason = self._settings.first_wait.total_seconds(), ""
         for attempt in range(self._settings.attempts):
             if attempt:
                 await asyncio.sleep(wait * random.uniform(0.75, 1.25))
                 wait = min(wait * 3, _MOST_WAIT)
-            reason = await self._try(url, secret, id, body)
+            reason = await endpoint.send(letter)
             if not reason:
                 break
         if reason and isinstance(one, OutboxRow):
-            _LOG.warning("%s is a dead letter: %s", id, reason)
+            _LOG.warning("%s is a dead letter: %s", letter.id, reason)
             await self._bury(key, one, reason)
         self._hub.acknowledge(key, one.last)
-
-    async def _try(self, url: str, secret: str, id: str, body: bytes) -> str:
-        """Why it was not taken; empty where it was."""
-        try:
-            target = await self.allowed.target(url)
-            now = int(time.time())
-            headers = {
-                "webhook-id": id,
-                "webhook-timestamp": str(now),
-                "webhook-signature": signature(secret, id, now, body),
-            }
-            timeout = self._settings.timeout.total_seconds()
-            status = await asyncio.wait_for(post(target, headers, body), timeout)
-        except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError) as error:
-            return f"{type(error).__name__}: {error}".rstrip(": ")
-        except RefusedError as error:
-            return str(error)
-        return "" if 200 <= status < 300 else f"status {status}"
 
     async def _bury(self, key: Key, row: OutboxRow, reason: str) -> None:
         def keep(core: Core) -> None:
@@ -181,54 +154,40 @@ class Webhooks:
             )
         )
         taken = 0
-        for url, secret, first, last, body in found:
-            sent = b'{"type":"deliveries","deliveries":[%b]}' % body
-            id = f"msg_{key[0]}_{key[1]}_{first}_{last}"
-            if await self._try(url, secret, id, sent):
+        endpoint = self._endpoint(*found[0][:2]) if found else None
+        for _, _, first, last, body in found:
+            assert endpoint is not None
+            if await endpoint.send(_letter(key, OutboxRow(first, last, 0, body))):
                 continue
             await self._hub.ask(lambda core, last=last: _forget_dead(core, key, last))  # type: ignore[misc]
             taken += 1
+        if endpoint is not None:
+            await endpoint.close()
         return {"taken": taken, "left": len(found) - taken}
+
+
+def _letter(key: Key, one: OutboxRow | Gap) -> Letter:
+    """*one* as endpoints take it."""
+    id = f"msg_{key[0]}_{key[1]}_{one.first}_{one.last}"
+    if isinstance(one, Gap):
+        body = msgspec.json.encode({"type": "gap", **one.to_dict()})
+        return Letter(id, body, (body,))
+    parts = tuple(bytes(part) for part in _PIECES.decode(b"[%b]" % one.body))
+    return Letter(id, b'{"type":"deliveries","deliveries":[%b]}' % one.body, parts)
+
+
+def _shown(url: str) -> str:
+    """*url* without its password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    return url.replace(f":{parts.password}@", ":…@", 1)
 
 
 def _forget_dead(core: Core, key: Key, last: int) -> None:
     with core.store.transaction():
         delete = "DELETE FROM dead_letters WHERE owner = ? AND client = ? AND last = ?"
         core.store.execute(delete, *key, last)
-
-
-async def post(target: Target, headers: dict[str, str], body: bytes) -> int:
-    """The status with which *target* answers; redirections are not followed.
-
-    The connection goes to the address that was looked at, lest its name lead elsewhere now.
-    """
-    context = ssl.create_default_context() if target.is_encrypted else None
-    reader, writer = await asyncio.open_connection(
-        target.address,
-        target.port,
-        ssl=context,
-        server_hostname=target.host if context else None,
-        limit=_MOST_ANSWER,
-    )
-    try:
-        host = f"[{target.host}]" if ":" in target.host else target.host
-        lines = [
-            f"POST {target.path} HTTP/1.1",
-            f"Host: {host}:{target.port}",
-            "Content-Type: application/json",
-            f"Content-Length: {len(body)}",
-            "User-Agent: stentor",
-            "Connection: close",
-            *(f"{name}: {value}" for name, value in headers.items()),
-        ]
-        writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("ascii") + body)
-        await writer.drain()
-        status = (await reader.readline()).split(b" ", 2)
-        if len(status) < 2 or not status[0].startswith(b"HTTP/1."):
-            raise ValueError("the answer is no HTTP")
-        return int(status[1])
-    finally:
-        writer.close()
 
 
 # Calls.
@@ -240,9 +199,12 @@ async def put_webhook(handlers: Handlers, request: Request, who: Principal) -> R
     client = checked_client(request.path_params["client"])
     url = (await object_of(request, 10_000)).get("url")
     if not isinstance(url, str) or len(url) > 2_000:
-        raise RecordError("expected https://host/path", field="url")
+        raise RecordError(
+            "expected https://host/path, nats://host:port/subject or kafka://host:port/topic",
+            field="url",
+        )
     secret = await handlers.service.webhooks.put((who.owner, client), url)
-    return answer({"client": client, "url": url, "secret": secret}, 201)
+    return answer({"client": client, "url": _shown(url), "secret": secret}, 201)
 
 
 @handles("GET", "/v1/webhooks", "subscribe")
@@ -250,7 +212,7 @@ async def list_webhooks(handlers: Handlers, request: Request, who: Principal) ->
     """The webhooks of the owner, without their secrets."""
     question = "SELECT client, url FROM webhooks WHERE owner = ? ORDER BY client"
     rows = await handlers.hub.ask(lambda core: core.store.query(question, who.owner))
-    return answer({"webhooks": [{"client": client, "url": url} for client, url in rows]})
+    return answer({"webhooks": [{"client": client, "url": _shown(url)} for client, url in rows]})
 
 
 @handles("DELETE", "/v1/webhooks/{client}", "subscribe")

@@ -23,7 +23,7 @@ _NUMBER: Final = re.compile(
     r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|nan|inf(inity)?)",
     re.ASCII | re.IGNORECASE,
 )
-_RANGES: Final = (Kind.NUMBER, Kind.TIMESTAMP)
+_OBJECTS: Final = (Kind.NUMBER, Kind.TIMESTAMP, Kind.POINT, Kind.SET)
 
 #: Cells of CSV are bounded like lines, not by a bound of their own.
 csv.field_size_limit(2**31 - 1)
@@ -96,7 +96,8 @@ class Dialect:
 
 def read_cell(cell: str, kind: Kind | None, name: str) -> Any:
     """The value of the text of a *cell*, in a column of this *kind* called *name*."""
-    if kind is Kind.POINT or (kind in _RANGES and cell.lstrip().startswith("{")):
+    opening = cell.lstrip()[:1]
+    if (opening == "{" and kind in _OBJECTS) or (opening == "[" and kind is Kind.POINT):
         return read_json(cell, name)
     if kind is Kind.NUMBER:
         if not _NUMBER.fullmatch(cell.strip()):

@@ -1,22 +1,26 @@
 """Events ↔ dicts.
 
 Flat: `{"id": "e1", "text": "iPad", "loc": [151.2, -33.9], "price": 299, "until": …}`; what is not
-one of `id until time weights seq op among` is an attribute. Nested: `{"id": …, "attributes": {…}}`;
+one of `id until time weights seq op among` is an attribute, and what is in a nested object is one
+with dots (`customer.age`). Nested: `{"id": …, "attributes": {…}}`;
 then every name is free, though no subscription can name an attribute of those seven. A null is the
 same as leaving the attribute out, and so is NaN.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from stentor.errors import RecordError
-from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
+from stentor.model import Constant, Event, Kind, Point, Range, Schema, Set, Value
 from stentor.model.record import RECORD_FIELDS
 from stentor.model.schema import AttributeUse
-from stentor.model.values import check_value, kind_of, read_value
+from stentor.model.values import check_value, is_readable, kind_of, read_value
 from stentor.model.values.labels import read_labels
+from stentor.model.values.members import members_length, plain_members
+from stentor.model.values.nested import flattened
 from stentor.model.values.number import check_weight_count, read_weight, read_weights
 from stentor.model.values.object import Raw, check_fields, check_object, says
 from stentor.model.values.string import (
@@ -48,13 +52,14 @@ def event_from_dict(
     Event(id='e1', attributes={'price': Constant(kind=<Kind.NUMBER: 'number'>, value=299.0)},
     weights={'price': 2.0}, until=None, among={})
     """
-    given = _attributes(check_object(raw, "an event"))
+    given = flattened(_attributes(check_object(raw, "an event")), schema.kind)
     _check_size(given, schema, limits)
     check_event_op(raw.get("op"), op)
     attributes: dict[str, Value] = {}
     for name, cell in given.items():
-        if is_wanted(name, schema):
-            value = read_value(cell, kind=schema.kind(name), plane=schema.plane, field=name)
+        kind = schema.kind(name)
+        if is_wanted(name, schema) and (kind is not None or is_readable(cell)):
+            value = read_value(cell, kind=kind, plane=schema.plane, field=name)
             if value is not None:
                 attributes[name] = value
     weights = read_weights(raw.get("weights"), limits.attributes)
@@ -111,7 +116,11 @@ def check_event(event: Event, schema: Schema, limits: RecordLimits = DEFAULT_REC
     read_id(event.id)
     attributes = check_object(event.attributes, "what an Event has as attributes")
     strings = {
-        name: value.value if isinstance(value, Constant) else None
+        name: value.value
+        if isinstance(value, Constant)
+        else plain_members(value)
+        if isinstance(value, Set)
+        else None
         for name, value in attributes.items()
     }
     _check_size(strings, schema, limits)
@@ -143,7 +152,11 @@ def plain(value: Value) -> Any:
     if isinstance(value, Point):
         return [value.x, value.y]
     if isinstance(value, Range):
-        return {"low": _plain(value.kind, value.low), "high": _plain(value.kind, value.high)}
+        ends = {"low": value.low, "high": value.high}
+        finite = {name: end for name, end in ends.items() if math.isfinite(end)}
+        return {name: _plain(value.kind, end) for name, end in (finite or ends).items()}
+    if isinstance(value, Set):
+        return plain_members(value)
     return _plain(*value)
 
 
@@ -174,8 +187,8 @@ def _check_size(attributes: Raw, schema: Schema, limits: RecordLimits) -> None:
     for name, cell in attributes.items():
         if name not in schema:
             read_attribute_name(name)
-        if isinstance(cell, str):
-            length = utf8_length(cell)
+        if isinstance(cell, str | list):
+            length = utf8_length(cell) if isinstance(cell, str) else members_length(cell)
             check_string_bytes(length, limits.string_bytes, name)
             size += length
     check_record_bytes(size, limits.record_bytes)

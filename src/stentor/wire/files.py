@@ -1,4 +1,4 @@
-"""Files of records: JSON lines, JSON documents, Parquet; bad records are data."""
+"""Files of records: JSON lines, JSON documents, CSV, Parquet; bad records are data."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from stentor.errors import RecordError, SettingsError, StentorError
 from stentor.model import Schema
 from stentor.model.record import Record
+from stentor.wire.csv_files import csv_records
 from stentor.wire.formats import ReadSettings, objects_of, record_from_object
 from stentor.wire.json_text import from_json, to_json
 from stentor.wire.records import record_to_dict
@@ -167,6 +168,9 @@ def open_records(
         yield from _parquet_chunks(path, schema, chosen, chunk_records)
         return
     found: Iterable[tuple[Record | Rejected, RecordLocation, int]] | None = None
+    if is_csv(path):
+        yield from _chunks(_csv_records(Path(path), schema, chosen), chunk_records)
+        return
     if Path(path).suffix.lower() in (".json", ".geojson") and Path(path).is_file():
         found = _document_records(Path(path), schema, chosen)
     source = sys.stdin.buffer if is_standard_input(path) else path
@@ -229,13 +233,14 @@ def is_parquet(path: str | PathLike[str]) -> bool:
     for magic, name in _COMPRESSED.items():
         if beginning.startswith(magic):
             raise RecordError(f"{path} is compressed with {name}; unpack it first")
-    if Path(path).suffix.lower() in _TABLES_OF_TEXT or _HEADER.match(beginning.removeprefix(_BOM)):
-        raise RecordError(
-            f"{path} looks like CSV; Parquet, JSON lines and JSON documents are read here. Convert "
-            "it, pyarrow.parquet.write_table(pyarrow.csv.read_csv('in.csv'), 'out.parquet'), or "
-            "read it with Spark: `stentor match --spark`, `stentor stream`"
-        )
     return beginning.startswith(_PARQUET)
+
+
+def is_csv(path: str | PathLike[str]) -> bool:
+    """Whether the file *path* is called CSV, or begins with a header of it."""
+    if Path(path).suffix.lower() in _TABLES_OF_TEXT:
+        return True
+    return _HEADER.match(_beginning(path).removeprefix(_BOM)) is not None
 
 
 def _beginning(path: str | PathLike[str]) -> bytes:
@@ -269,6 +274,26 @@ def _in_file(found: Record | Rejected, rows_before: int) -> Record | Rejected:
     if isinstance(found, Rejected) and found.row is not None:
         return replace(found, row=found.row + rows_before)
     return found
+
+
+def _csv_records(
+    path: Path, schema: Schema, settings: ReadSettings
+) -> Iterator[tuple[Record | Rejected, RecordLocation, int]]:
+    """The records of the file of CSV *path*."""
+    with path.open("rb") as stream:
+        most = settings.limits.record_bytes
+        for one in csv_records(path, stream, schema, settings.columns, most):
+            found: Record | StentorError
+            if isinstance(one.raw, StentorError):
+                found = one.raw
+            else:
+                found = record_or_error(one.raw, schema, settings)
+            record = (
+                Rejected(str(found), raw_text(one.text), one.line, one.offset)
+                if isinstance(found, StentorError)
+                else found
+            )
+            yield record, RecordLocation(one.line, one.offset), one.stop
 
 
 def _document_records(

@@ -8,12 +8,15 @@ from typing import Any, Literal, get_args
 
 from stentor.errors import SettingsError
 from stentor.model import Schema
-from stentor.model.record import Record
+from stentor.model.record import OPS, Op, Record
 from stentor.model.values.object import Raw, check_object
 from stentor.wire.cloudevents import cloudevent_to_plain, is_cloudevent
 from stentor.wire.geojson import POINT, feature_to_plain, features_of, is_geojson
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
-from stentor.wire.records import OPS, Op, record_from_dict
+from stentor.wire.mapping import NO_MAPPING, ColumnMapping
+from stentor.wire.records import (
+    record_from_dict,
+)
 
 Format = Literal["auto", "json", "geojson", "cloudevents"]
 
@@ -30,6 +33,8 @@ class ReadSettings:
     point: str = POINT
     """The attribute that a GeoJSON geometry becomes."""
     limits: RecordLimits = DEFAULT_RECORD_LIMITS
+    columns: ColumnMapping = NO_MAPPING
+    """What plain records and tables call their fields and attributes, where it is otherwise."""
 
     def __post_init__(self) -> None:
         if self.format not in get_args(Format):
@@ -67,7 +72,7 @@ def plain_object(raw: Any, settings: ReadSettings) -> tuple[Raw, Op | None]:
         return feature_to_plain(raw, settings.point), op
     if marked_as == "cloudevents":
         return cloudevent_to_plain(raw), op
-    return raw, settings.default_op
+    return settings.columns.object(raw), settings.default_op
 
 
 def _format(raw: Any, settings: ReadSettings) -> Format:

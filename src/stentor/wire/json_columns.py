@@ -19,6 +19,8 @@ from stentor.encoding.columns import Int64
 from stentor.errors import RecordError
 from stentor.model import Kind, Schema
 from stentor.model.record import RECORD_FIELDS
+from stentor.model.values import is_readable
+from stentor.model.values.members import read_set, set_text
 from stentor.model.values.string import MOST_ID_BYTES, read_attribute_name
 from stentor.model.values.time import read_time, read_timestamp
 from stentor.wire.json_text import MOST_DEPTH
@@ -33,6 +35,7 @@ ATTRIBUTE_TYPES: Final = {
     Kind.STRING: pa.string(),
     Kind.BOOLEAN: pa.bool_(),
     Kind.POINT: LOCATION,
+    Kind.SET: pa.struct([("set", pa.string())]),  # the text of a set
 }
 #: Fields that other formats, nested events or weights have: such a line is not plain.
 _NOT_PLAIN: Final = frozenset({"attributes", "specversion", "type", "weights", "among"})
@@ -49,6 +52,7 @@ _TYPES: Final[dict[Kind, set[type]]] = {
     Kind.BOOLEAN: {bool, _MISSING},
     Kind.TIMESTAMP: {str, _MISSING},
     Kind.POINT: {list, _MISSING},
+    Kind.SET: {list, _MISSING},
 }
 
 
@@ -152,7 +156,7 @@ class PlainLines:
             if not kinds <= _TYPES[kind]:
                 doubtful |= _clear(cells, lambda cell, fine=_TYPES[kind]: type(cell) in fine)
             doubtful |= self._doubts(cells, kind)
-            attributes[name] = _ARRAYS[kind](cells)
+            attributes[name] = _array(cells, kind)
         return doubtful, attributes
 
     def _doubts(self, cells: list[Any], kind: Kind) -> set[int]:
@@ -165,6 +169,10 @@ class PlainLines:
             most = self._limits.string_bytes // 4
             if max((len(cell) for cell in cells if cell is not None), default=0) > most:
                 return _clear(cells, lambda cell: len(cell) <= most)
+        elif kind is Kind.SET:
+            doubtful = _clear(cells, is_readable)
+            cells[:] = [None if cell is None else self._set_text(cell) for cell in cells]
+            return doubtful | _clear(cells, bool)
         elif kind is Kind.POINT:
             return _clear(cells, self._is_point)
         elif kind is Kind.TIMESTAMP:
@@ -173,6 +181,14 @@ class PlainLines:
             cells[:] = [None if cell is None else instants[cell] for cell in cells]
             return doubtful
         return set()
+
+    def _set_text(self, cell: list[Any]) -> str:
+        """The text of the set *cell*; empty where it is not surely fine."""
+        try:
+            text = set_text(read_set(cell))
+        except RecordError:
+            return ""
+        return text if len(text) <= self._limits.string_bytes // 4 else ""
 
     def _is_point(self, cell: list[Any]) -> bool:
         if len(cell) != 2 or not (type(cell[0]) in _NUMBER and type(cell[1]) in _NUMBER):
@@ -219,6 +235,12 @@ def _micros(text: str, known: dict[str, int | None]) -> int | None:
     return known[text]
 
 
+def set_array(texts: Any) -> Any:
+    """The sets of which *texts* are the texts."""
+    fields = list(ATTRIBUTE_TYPES[Kind.SET])
+    return pa.StructArray.from_arrays([texts], fields=fields, mask=texts.is_null())
+
+
 def _numbers(cells: list[Any]) -> Any:
     values = pa.array(cells, pa.float64())
     if pc.any(pc.equal(values, 0.0)).as_py():
@@ -244,10 +266,16 @@ def _struct(first: Any, second: Any, kind: Kind) -> Any:
     return pa.StructArray.from_arrays([first, second], fields=list(of), mask=first.is_null())
 
 
+def _array(cells: list[Any], kind: Kind) -> Any:
+    if kind is Kind.SET:
+        return set_array(pa.array(cells, pa.string()))
+    if kind in (Kind.STRING, Kind.BOOLEAN):
+        return pa.array(cells, ATTRIBUTE_TYPES[kind])
+    return _ARRAYS[kind](cells)
+
+
 _ARRAYS: Final = {
     Kind.NUMBER: _numbers,
-    Kind.STRING: lambda cells: pa.array(cells, pa.string()),
-    Kind.BOOLEAN: lambda cells: pa.array(cells, pa.bool_()),
     Kind.TIMESTAMP: _instants,
     Kind.POINT: _points,
 }

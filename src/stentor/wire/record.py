@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from stentor.encoding.columns import NO_STRING
 from stentor.encoding.event import NO_LABELS, EventBuffer
 from stentor.errors import RecordError
 from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
@@ -34,6 +33,9 @@ _RESERVED: Final = frozenset(RESERVED)
 _EXACT: Final = 2**53
 # Looking a member up in its class takes as long as reading a number.
 _NUMBER, _STRING, _BOOLEAN, _POINT = Kind.NUMBER, Kind.STRING, Kind.BOOLEAN, Kind.POINT
+_SET = Kind.SET
+#: Nothing else is inside.
+_PLAIN: Final = frozenset((str, int, float, bool))
 
 
 class EventReader:
@@ -128,11 +130,12 @@ class EventReader:
         if "type" in raw and (is_cloudevent(raw) or is_geojson(raw)):
             return False
         into.begin(len(raw))
-        known, is_closed, most_bytes = schema.attribute, schema.declared, limits.string_bytes
+        known, is_closed, most_bytes = schema.by_name.get, schema.declared, limits.string_bytes
         codes, lows, highs, strings = into.code, into.low, into.high, into.string
+        reserved, add_string = _RESERVED, into.add_string
         value, width, fields = into.value, 0, 0
         for name, cell in raw.items():
-            if name in _RESERVED:
+            if name in reserved:
                 fields += 1
                 continue
             attribute, of = known(name), type(cell)
@@ -141,6 +144,8 @@ class EventReader:
                     is_closed and name.isascii() and 0 < len(name) <= MOST_ID_BYTES
                 ):
                     return False
+                if of not in _PLAIN and cell is not None:
+                    return False  # what is inside may be known
                 if of is str:
                     width += len(cell.encode())
                     if width > most_bytes:
@@ -158,7 +163,7 @@ class EventReader:
                 if len(data) > most_bytes:
                     return False
                 width += len(data)
-                strings[value] = into.add_string(name, cell, data)
+                strings[value] = add_string(name, cell, data)
                 codes[value] = attribute.code
                 value += 1
                 continue
@@ -168,10 +173,19 @@ class EventReader:
                 lows[value] = highs[value] = cell
             elif cell is None:
                 continue
-            elif of is list and kind is _POINT and _is_surely_a_point(cell):
+            elif (
+                of is list
+                and kind is _POINT
+                and len(cell) == 2
+                and type(cell[0]) is type(cell[1]) is float
+                and -180.0 <= cell[0] <= 180.0
+                and -90.0 <= cell[1] <= 90.0  # and so a location on a plane, too
+            ):
                 lows[value], highs[value] = cell[0] + 0.0, cell[1] + 0.0
             else:
-                if of is str or (name == NESTED and isinstance(cell, Mapping)):
+                if of is str or kind is None or kind is _SET:
+                    return False
+                if name == NESTED and isinstance(cell, Mapping):
                     return False
                 found = read_value(cell, kind, plane=schema.plane, field=name)
                 if found is None:
@@ -179,7 +193,7 @@ class EventReader:
                 if kind is not kind_of(found) or kind is _STRING:
                     return False
                 lows[value], highs[value] = _ends(found)
-            codes[value], strings[value] = attribute.code, NO_STRING
+            codes[value] = attribute.code
             value += 1
         into.value = value
         if width > limits.record_bytes:
@@ -201,13 +215,6 @@ class EventReader:
             among = read_labels(raw.get("among"), "among")
         into.commit(id, NEVER if until is None else until, among=among)
         return time
-
-
-def _is_surely_a_point(cell: list[Any]) -> bool:
-    """Whether *cell* is a pair of doubles on the globe: a location on a plane, too."""
-    if len(cell) != 2 or type(cell[0]) is not float or type(cell[1]) is not float:
-        return False
-    return -180.0 <= cell[0] <= 180.0 and -90.0 <= cell[1] <= 90.0
 
 
 def _ends(value: Value) -> tuple[float, float]:

@@ -13,7 +13,7 @@ A record says in `op` what it does, and may carry its `time`:
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from stentor.errors import RecordError
 from stentor.language.parser import parse
@@ -21,7 +21,13 @@ from stentor.language.printer import to_text
 from stentor.language.tree import missing_position, needs_position, uses
 from stentor.model import Event, Point, Schema, Subscription
 from stentor.model.record import (
+    CHANGE_FIELDS,
+    OPERATIONS,
+    OPS,
+    SUBSCRIPTION_FIELDS,
     Move,
+    Op,
+    Operation,
     Publish,
     Record,
     Subscribe,
@@ -38,26 +44,16 @@ from stentor.model.values.time import check_micros, read_time, time_text
 from stentor.wire.events import check_event, event_from_dict, event_to_dict
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
-Op = Literal["subscribe", "unsubscribe", "move", "publish", "update", "withdraw"]
-
-_SUBSCRIPTION: Final = ("id", "expression", "at", "until", "owner", "labels")
-_RECORD: Final = ("op", "time", "seq")
-_FIELDS: Final[dict[str, tuple[str, ...]]] = {
-    "subscribe": _SUBSCRIPTION,
-    "unsubscribe": ("id",),
-    "move": ("id", "at"),
-    "withdraw": ("id",),
-}
-#: What records do that are about events; the others are about subscriptions.
-EVENT_OPS: Final = ("publish", "update", "withdraw")
-OPS: Final = ("subscribe", "unsubscribe", "move", *EVENT_OPS)
-
 
 def subscription_from_dict(
     raw: Raw, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS
 ) -> Subscription:
     """The subscription that *raw* describes; *schema* learns from it once all of it is valid."""
-    check_fields(check_object(raw, "a subscription"), (*_SUBSCRIPTION, *_RECORD), "a subscription")
+    check_fields(
+        check_object(raw, "a subscription"),
+        (*SUBSCRIPTION_FIELDS, *CHANGE_FIELDS),
+        "a subscription",
+    )
     op = raw.get("op")
     if op is not None and not says(op, "subscribe"):
         raise RecordError(f"a subscription's op is 'subscribe', got {describe(op)}", field="op")
@@ -137,7 +133,7 @@ class ChangeFields(NamedTuple):
 
 def change_from_dict(raw: Raw, op: str, *, plane: bool) -> ChangeFields:
     """The fields of *raw*, which does *op*, each checked."""
-    check_fields(raw, (*_FIELDS[op], *_RECORD), f"a record of op {op!r}")
+    check_fields(raw, _fields_of(op), f"a record of op {op!r}")
     id = read_id(raw.get("id"))
     if op in ("unsubscribe", "withdraw"):
         return ChangeFields(id, None, None, None)
@@ -189,11 +185,16 @@ def check_change(op: Any, expression: Any, *, has_at: bool, has_until: bool) -> 
     """Refuse a change of a subscription whose fields are not those of its *op*."""
     op = op_of(op, None)
     given = {"expression": expression, "at": has_at or None, "until": has_until or None}
-    check_fields(given, (*_FIELDS[op], *_RECORD), f"a record of op {op!r}")
+    check_fields(given, _fields_of(op), f"a record of op {op!r}")
     if op == "subscribe":
         _expression_text(expression)
     if op == "move" and not has_at:
         raise _nowhere()
+
+
+def _fields_of(op: str) -> tuple[str, ...]:
+    """What a record that does *op*, and brings no event, may say."""
+    return (*(OPERATIONS[Operation.of(op)].fields or ()), *CHANGE_FIELDS)
 
 
 def _expression_text(text: Any) -> str:

@@ -8,7 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from stentor.language.printer import to_text
-from stentor.model import Constant, Event, Kind, Point, Range, Schema, Subscription, Value
+from stentor.model import Constant, Event, Kind, Point, Range, Schema, Set, Subscription, Value
+from stentor.model.values.members import set_text
 from stentor.wire.events import NESTED, needs_nested_form
 
 POINT: Final = pa.struct([("x", pa.float64()), ("y", pa.float64())])
@@ -20,6 +21,7 @@ _TYPES: Final = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.TIMESTAMP: INSTANT,
     Kind.POINT: POINT,
+    Kind.SET: pa.struct([("set", pa.large_string())]),
 }
 
 
@@ -70,6 +72,9 @@ def _column(values: Sequence[Value | None], kind: Kind) -> Any:
             ["low", "high"],
             mask=pa.array([value is None for value in values]),
         )
+    if kind is Kind.SET:
+        texts = [{"set": set_text(one)} if isinstance(one, Set) else None for one in values]
+        return pa.array(texts, of)
     if kind is Kind.POINT:
         locations = [value._asdict() if isinstance(value, Point) else None for value in values]
         return pa.array(locations, of)

@@ -49,6 +49,7 @@ from stentor.wire.cells.layout import (
     plain_array,
     validity,
 )
+from stentor.wire.cells.nested import attribute_arrays
 from stentor.wire.cells.raw import raw_cell, raw_cells
 from stentor.wire.cells.string import is_string, lengths, string_array, string_cells
 from stentor.wire.cells.time import Instants, filled, no_instants, read_instants
@@ -100,7 +101,7 @@ def read_table(
     the attributes.
     """
     columns = columns_of(table)
-    arrays = _attribute_arrays(columns, others)
+    arrays = attribute_arrays(_attribute_arrays(columns, others), schema.kind)
     if len(arrays) > limits.attributes:
         raise RecordError(
             f"the table has {len(arrays):,} attributes; the limit is {limits.attributes:,}"
@@ -210,7 +211,7 @@ def records_from_table(
     """
     chosen = settings or ReadSettings()
     return _each_row(
-        to_arrow(frame),
+        chosen.columns.table(to_arrow(frame)),
         schema,
         lambda raw: record_from_dict(raw, schema, chosen.limits, chosen.default_op),
     )

@@ -75,6 +75,10 @@ SUBJECTS: Final = {
         "everyday inputs on which a structure may degenerate, each beside the scan",
         "stentor_lab.bench.degenerate",
     ),
+    "live": Subject(
+        "a fleet that moves, tenants, durable engines, and the loop of asyncio",
+        "stentor_lab.bench.live",
+    ),
     "brokers": Subject(
         "an overlay of brokers: what each policy sends between them, uniform and by Zipf's law",
         "stentor_lab.bench.brokers",

@@ -273,6 +273,18 @@ def _lists(words: int) -> Draw:
     return from_texts(drawn)
 
 
+def _members(words: int) -> Draw:
+    """Each subscription asks for one of so many strings."""
+
+    def drawn(size: int, random: np.random.Generator) -> tuple[list[str], list[dict[str, Any]]]:
+        listed = random.integers(0, WORDS * words, (size, words)).tolist()
+        joined = (", ".join(f"'w{word}'" for word in some) for some in listed)
+        events = [{"brand": f"w{word}"} for word in random.integers(0, WORDS * words, EVENTS)]
+        return [f"brand IN ({some})" for some in joined], events
+
+    return from_texts(drawn)
+
+
 def _boxes(size: int, random: np.random.Generator) -> tuple[list[str], list[dict[str, Any]]]:
     """Small boxes, most of them where few events are."""
     x, y = random.exponential(2.0, size) % 10, random.uniform(40, 50, size)
@@ -285,6 +297,14 @@ def _boxes(size: int, random: np.random.Generator) -> tuple[list[str], list[dict
 
 def _west_to_east(random: np.random.Generator) -> EventColumns:
     posts = sorted(_posts(random, 20_000), key=lambda post: float(post["loc"][0]))
+    return encoded(["loc IS NOT NULL"], posts)[1]
+
+
+def _morning_and_evening(random: np.random.Generator) -> EventColumns:
+    """In order of time: first where few subscribers are, then where the others are."""
+    posts = _posts(random, 20_000)
+    for post in posts[:10_000]:
+        post["loc"] = [random.uniform(0.0, 0.5), random.uniform(40.0, 41.0)]
     return encoded(["loc IS NOT NULL"], posts)[1]
 
 
@@ -315,11 +335,11 @@ def _hot_city(size: int, random: np.random.Generator) -> Intervals:
     return Intervals(1, 4, places=hot_city(size, random), reach=(20.0, 100.0))
 
 
-_BE_STAR: Final = ("be_star_tree",)
-_MO: Final = ("mo_tree", "mo_tree pieces=widths")
+_BE_STAR: Final = ("be_star_tree", "packed")
+_MO: Final = ("mo_tree", "mo_tree pieces=widths", "packed")
 #: Variants that are a paper's own, as the tables show them.
 SHOWN: Final = {"mo_tree pieces=widths": "mo_tree, the paper's own pieces=widths"}
-_AP: Final = ("ap_tree",)
+_AP: Final = ("ap_tree", "packed")
 WORDS: Final = 2000
 INPUTS: Final = (
     Input("Ascending keys", _BE_STAR, _orders(_ascending)),
@@ -335,6 +355,9 @@ INPUTS: Final = (
     Input("Best of weighted events, 1 %, Zipf", _BE_STAR, _weighted(0.01, 1.0), best),
     Input("One of 16 words", _AP, _lists(16)),
     Input("One of 17 words", _AP, _lists(17)),
+    Input("One of 16 strings", _AP, _members(16)),
+    Input("One of 17 strings", _AP, _members(17)),
+    Input("A history in order of time", _AP, from_texts(_boxes), history=_morning_and_evening),
     Input("A history from west to east", _AP, from_texts(_boxes), history=_west_to_east),
     Input("Live events that expire", _AP, _circles(5_000), match_while_expiring),
     Input("Wide circles that move", _AP, _circles(200_000), move_then_match),

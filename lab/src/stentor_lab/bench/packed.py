@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from stentor_lab.bench import packed_blocks
+from stentor_lab.bench import packed_blocks, packed_weighted
 from stentor_lab.result import BenchOptions, Table
 from stentor_lab.structures import Workload, build, matching_table
-from stentor_lab.workloads.expressions import Expressions
 from stentor_lab.workloads.spatial_keyword import SpatialKeyword
 
 SIZE: Final = 1_000_000
@@ -17,12 +16,10 @@ PACKED: Final = "packed"
 
 
 def tables(options: BenchOptions) -> tuple[Table, ...]:
-    """Lists: spatial-keyword and weighted expressions; then blocks, both directions."""
-    found = [_lists("Spatial-keyword subscriptions", SpatialKeyword, {}, "ap_tree", options)]
-    for share in (0.001, 0.01):
-        title = f"Weighted expressions, {share:.1%} of which match"
-        found.append(_lists(title, Expressions, {"match_share": share}, "be_star_tree", options))
-    return (*found, *packed_blocks.tables(options))
+    """Lists: spatial-keyword; nodes: weighted expressions; then blocks, both directions."""
+    keywords = _lists("Spatial-keyword subscriptions", SpatialKeyword, {}, "ap_tree", options)
+    weighted = packed_weighted.tables(options.size or SIZE, options)
+    return (keywords, *weighted, *packed_blocks.tables(options))
 
 
 def _lists(

@@ -1,21 +1,18 @@
 """The service on the loopback: events a second, and how long a delivery takes.
 
 Two processes: the server (`stentor serve`), and this one with its clients. Beside them the bare
-broker with a store, in this process, fed with batches of the same events.
+broker with a store, in this process, fed with batches of the same events. Then many connected
+clients, and three brokers in a row.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import statistics
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -24,8 +21,10 @@ from urllib.parse import urlsplit
 from stentor.broker import Broker, Store
 from stentor.broker.interest import CLIENT
 from stentor.client import AsyncClient, ReceivedDelivery
-from stentor.errors import DisagreementError, StentorError
+from stentor.errors import DisagreementError
 from stentor.wire.records import record_from_dict
+from stentor_lab.bench import service_crowds
+from stentor_lab.bench.servers import cpu_of, served
 from stentor_lab.result import BenchOptions, Row, Table, Unit
 
 SIZE: Final = 100_000
@@ -42,12 +41,13 @@ def tables(options: BenchOptions) -> tuple[Table, ...]:
     with TemporaryDirectory(prefix="stentor-bench-") as folder:
         options.progress(f"service: the bare broker with {size:,} subscriptions")
         bare = _bare(size, options.seed, Path(folder, "bare.db"))
-        with _served(Path(folder, "service")) as (url, process):
+        with served(Path(folder, "service")) as (url, process):
             rows, latency = asyncio.run(_measured(url, process, size, options))
         options.progress("service: restart")
         start = time.perf_counter()
-        with _served(Path(folder, "service")):
+        with served(Path(folder, "service")):
             restart = time.perf_counter() - start
+        crowds = service_crowds.tables(options, Path(folder))
     workload = {"subscriptions": size, "deliveries an event": TWINS, "seed": options.seed}
     rates = Table(
         "Events through a service on the loopback",
@@ -64,7 +64,7 @@ def tables(options: BenchOptions) -> tuple[Table, ...]:
         (latency,),
         compared=False,
     )
-    return rates, delays
+    return rates, delays, *crowds
 
 
 def _expression(number: int, size: int) -> str:
@@ -110,21 +110,6 @@ def _bare(size: int, seed: int, path: Path) -> Row:
     return Row(f"bare broker, batches of {FRAME}", tuple(times[1:]))
 
 
-@contextmanager
-def _served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    command = [sys.executable, "-m", "stentor", "serve", "--port", "0", "--folder", str(folder)]
-    environment = {**os.environ, "STENTOR_QUIET": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            assert process.stdout is not None
-            ready = process.stdout.readline().split()
-            if len(ready) < 4:
-                raise StentorError("the server of the benchmark did not start")
-            yield ready[3], process
-        finally:
-            process.terminate()
-
-
 async def _measured(
     url: str, process: subprocess.Popen[str], size: int, options: BenchOptions
 ) -> tuple[list[Row], Row]:
@@ -137,10 +122,10 @@ async def _measured(
         frames = []
         for number in range(options.repetitions):
             events = _events(seeded, size, FRAME * FRAMES, f"f{number}")
-            before, start = _cpu(process.pid), time.perf_counter()
+            before, start = cpu_of(process.pid), time.perf_counter()
             await _round(client, events)
             frames.append((time.perf_counter() - start) / len(events))
-            cpu = (_cpu(process.pid) - before) / len(events)
+            cpu = (cpu_of(process.pid) - before) / len(events)
         options.progress("service: single requests")
         single = []
         for number in range(options.repetitions):
@@ -160,25 +145,11 @@ async def _measured(
     return rows, Row("publish to delivery", (quantiles[49],), figures)
 
 
-def _cpu(pid: int) -> float:
-    import psutil
-
-    spent = psutil.Process(pid).cpu_times()
-    return float(spent.user + spent.system)
-
-
 def _subscribe_all(url: str, size: int) -> None:
-    from urllib.request import Request, urlopen
-
-    headers = {"Content-Type": "application/x-ndjson"}
     for first in range(0, size, 10_000):
         numbers = range(first, min(size, first + 10_000))
         lines = [{"id": f"s{one}", "expression": _expression(one, size)} for one in numbers]
-        body = "\n".join(map(json.dumps, lines)).encode()
-        asked = Request(f"{url}/v1/subscriptions?client=bench", body, headers)
-        with urlopen(asked, timeout=600) as answer:
-            if json.load(answer)["accepted"] != len(lines):
-                raise StentorError("the service has refused subscriptions of the benchmark")
+        service_crowds.post(url, "/v1/subscriptions?client=bench", lines)
 
 
 async def _drained(client: AsyncClient, count: int) -> None:

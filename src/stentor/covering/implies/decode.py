@@ -23,10 +23,13 @@ from stentor.encoding.kinds import (
     MISSING,
     NEGATED,
     OWN_CIRCLE,
+    PART,
     PATTERN,
+    PHRASE,
     POLYGON,
     PRESENT,
     REGIONS,
+    REGULAR,
     STRING_INTERVAL,
     WITH_STRINGS,
     is_among,
@@ -41,6 +44,8 @@ from stentor.language.normal_predicates import (
     Keywords,
     Membership,
     Pattern,
+    Phrase,
+    RegularPattern,
     StringInterval,
     Test,
 )
@@ -96,6 +101,9 @@ def _test(columns: SubscriptionColumns, predicate: int) -> Test:
         return IsMissing()
     if kind == PRESENT:
         return IsPresent()
+    if kind & KIND_MASK == REGULAR:
+        syntax, _, pattern = _text(columns, start).partition(" ")
+        return RegularPattern("ILIKE" if syntax == "ILIKE" else "RLIKE", pattern, negated)
     strings = range(start, stop) if is_among(kind, WITH_STRINGS) else range(0)
     texts = [_text(columns, string) for string in strings]
     marks = columns.string_mark[strings.start : strings.stop].tolist()
@@ -107,6 +115,8 @@ def _test(columns: SubscriptionColumns, predicate: int) -> Test:
         return StringInterval(low, marks[0] != CLOSED, high, marks[1] != CLOSED, negated)
     if which == PATTERN:
         return Pattern(texts[0], negated)
+    if which == PHRASE:
+        return Phrase(tuple(texts), negated)
     if which != KEYWORDS:
         raise DisagreementError(f"covering does not know predicates of the kind {which}")
     groups: list[tuple[str, ...]] = []
@@ -147,13 +157,16 @@ def _area(columns: SubscriptionColumns, predicate: int, kind: int) -> Area:
         raise DisagreementError(f"covering does not know regions of the kind {kind}")
     rings: list[tuple[Point, ...]] = []
     ring: list[Point] = []
+    outer = [0]
     for x, y in zip(low[2:], high[2:], strict=True):
         if math.isnan(x):
             rings.append(tuple(ring))
             ring = []
+            if y == PART:
+                outer.append(len(rings))
         else:
             ring.append(Point(x, y))
-    return Polygon(tuple(rings))
+    return Polygon(tuple(rings), tuple(outer))
 
 
 @kernel

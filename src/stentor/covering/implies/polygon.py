@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from stentor.model import Box, Point, Polygon
 from stentor.model.geometry import INSIDE, in_ring
+from stentor.model.region import Ring
 
 #: How far from a box a polygon's edge must be, as a share of the coordinates.
 EDGE_MARGIN = 1e-9
@@ -26,7 +27,11 @@ def _polygon_holds(polygon: Polygon, box: Box) -> bool:
     if not all(_clear(one, other, wider) for one, other in _edges(polygon)):
         return False
     x, y = (box.west + box.east) / 2.0, (box.south + box.north) / 2.0
-    for number, ring in enumerate(polygon.rings):
+    return any(_has_inside(rings, x, y) for rings in polygon.parts)
+
+
+def _has_inside(rings: tuple[Ring, ...], x: float, y: float) -> bool:
+    for number, ring in enumerate(rings):
         xs, ys = [p.x for p in ring], [p.y for p in ring]
         if (in_ring(x, y, xs, ys, 0, len(ring)) == INSIDE) != (number == 0):
             return False

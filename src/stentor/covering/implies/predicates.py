@@ -51,6 +51,8 @@ from stentor.language.normal_predicates import (
     Intervals,
     IsMissing,
     IsPresent,
+    Phrase,
+    RegularPattern,
     Test,
 )
 from stentor.model import Kind, Point
@@ -81,6 +83,18 @@ class LocationSet:
 
 
 @dataclass(frozen=True, slots=True)
+class PartlyKnownStrings:
+    """Strings that pass other tests too, of which nothing is known but that they are the same."""
+
+    known: StringSet
+    others: frozenset[RegularPattern | Phrase]
+
+    @property
+    def never(self) -> bool:
+        return self.known.never
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """Tests of which nothing is known here: they imply themselves, and nothing else does."""
 
@@ -88,13 +102,14 @@ class Unknown:
     never: bool = False
 
 
-ValueSet = NoValue | AnyValue | NumberSet | StringSet | LocationSet | Unknown
+ValueSet = NoValue | AnyValue | NumberSet | StringSet | PartlyKnownStrings | LocationSet | Unknown
 
 
 def value_set(tests: Sequence[Test], kind: Kind | None, at: Point | None, plane: bool) -> ValueSet:
     """The values that satisfy all *tests* of an alternative on one attribute of *kind*."""
     locations = [test for test in tests if isinstance(test, Inside)]
     strings = [test for test in tests if isinstance(test, StringTest)]
+    others = frozenset(test for test in tests if isinstance(test, RegularPattern | Phrase))
     match tests:
         case [IsMissing()]:
             return NoValue()
@@ -106,6 +121,8 @@ def value_set(tests: Sequence[Test], kind: Kind | None, at: Point | None, plane:
             return _location_set(locations, at, plane)
         case _ if len(strings) == len(tests):
             return _strings(tuple(strings))
+        case _ if others and all(isinstance(one, StringTest) or one in others for one in tests):
+            return PartlyKnownStrings(_strings(tuple(strings)), others)
         case _:
             return Unknown(tuple(tests))
 
@@ -127,6 +144,10 @@ def implies(narrow: ValueSet, wide: ValueSet) -> bool:
             return is_subset(inner, outer)
         case StringSet(), StringSet():
             return _strings_imply(narrow, wide)
+        case PartlyKnownStrings(known), StringSet():
+            return _strings_imply(known, wide)
+        case PartlyKnownStrings(known, others), PartlyKnownStrings(wanted, more):
+            return more <= others and _strings_imply(known, wanted)
         case LocationSet(), LocationSet():
             return _locations_imply(narrow, wide)
         case _:
@@ -136,7 +157,7 @@ def implies(narrow: ValueSet, wide: ValueSet) -> bool:
 def _anything(kind: Kind | None, plane: bool) -> ValueSet:
     if kind is None:
         return AnyValue()
-    if kind is Kind.STRING:
+    if kind in (Kind.STRING, Kind.SET):
         return _strings(())
     if kind is Kind.POINT:
         return LocationSet((everywhere(plane),), ())

@@ -52,6 +52,7 @@ _CODES: Final = {
     Kind.TIMESTAMP: NUMBER,
     Kind.BOOLEAN: BOOLEAN,
     Kind.STRING: STRING,
+    Kind.SET: STRING,
     Kind.POINT: POINT,
 }
 

@@ -32,6 +32,8 @@ from stentor.language.normal_predicates import (
     Keywords,
     Membership,
     Pattern,
+    Phrase,
+    RegularPattern,
     StringInterval,
     Test,
 )
@@ -41,13 +43,16 @@ from stentor.model import (
     Circle,
     Comparison,
     Has,
+    HasPhrase,
     In,
     IsNull,
     Like,
+    Overlaps,
     Point,
     Polygon,
     Predicate,
     Region,
+    Regular,
     Within,
 )
 
@@ -63,12 +68,16 @@ def append(
             return membership.append(columns, test)
         case Keywords():
             return keywords.append(columns, test, attribute)
+        case Phrase():
+            return keywords.append_phrase(columns, test, attribute)
         case Inside(region, _):
             return _append_region(columns, region, at, plane)
         case StringInterval():
             return comparison.append_strings(columns, test)
         case Pattern():
             return pattern.append(columns, test)
+        case RegularPattern():
+            return pattern.append_regular(columns, test)
         case IsMissing() | IsPresent():
             return null_test.append(test)
     assert_never(test)
@@ -113,7 +122,7 @@ def _filler(predicate: Predicate, negated: bool) -> Filler | None:
             return _region_filler(region, negated)
         case IsNull():
             return partial(null_test.fill, not negated)
-        case Like():
+        case Like() | Regular() | HasPhrase() | Overlaps():
             return None
     assert_never(predicate)
 
@@ -141,7 +150,7 @@ def slots_of(predicate: Predicate) -> list[int]:
             values = list(words)
         case Within(_, region):
             values = _region_constants(region)
-        case Like() | IsNull():
+        case Like() | Regular() | HasPhrase() | Overlaps() | IsNull():
             values = []
         case _:
             assert_never(predicate)

@@ -9,11 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stentor.encoding.columns import SubscriptionColumns, dtypes
+from stentor.encoding.columns import SubscriptionColumns, dtypes, read_only
 from stentor.encoding.hashing import hash_bytes
 from stentor.language.normal_predicates import Interval
 
 UNBOUNDED_HULL: Interval = (-math.inf, math.inf)
+
+
+#: The arrays of subscriptions: names, dtypes, and what holds nothing.
+_FIELDS = [
+    (name, np.dtype(dtype), read_only(np.zeros(0, dtype)))
+    for name, dtype in dtypes(SubscriptionColumns).items()
+]
 
 
 class Appended(NamedTuple):
@@ -50,12 +57,15 @@ class AppendedColumns:
     def columns(self) -> SubscriptionColumns:
         """What has been appended, read-only."""
         arrays = []
-        for name, dtype in dtypes(SubscriptionColumns).items():
+        for name, dtype, nothing in _FIELDS:
             written = getattr(self, name)
-            one = np.frombuffer(written, dtype) if written else np.zeros(0, dtype)
-            one.flags.writeable = False
+            if written:
+                one = np.frombuffer(written, dtype)
+                one.flags.writeable = False
+            else:
+                one = nothing
             arrays.append(one)
-        return SubscriptionColumns(*arrays)
+        return SubscriptionColumns._make(arrays)
 
     def add_pairs(self, pairs: Iterable[Interval]) -> None:
         """Append operands that are pairs."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from stentor.encoding.columns import INNER, LAST
 from stentor.encoding.hashing import attribute_seed, hash_bytes
-from stentor.encoding.kinds import KEYWORDS
+from stentor.encoding.kinds import KEYWORDS, PHRASE
 from stentor.encoding.predicates.filled import (
     NOT_ONE_TERM,
     FilledPredicate,
@@ -16,7 +16,7 @@ from stentor.encoding.predicates.filled import (
     unbounded,
 )
 from stentor.encoding.predicates.growing import Appended, AppendedColumns
-from stentor.language.normal_predicates import Keywords
+from stentor.language.normal_predicates import Keywords, Phrase
 from stentor.model import Has
 
 
@@ -29,6 +29,15 @@ def append(columns: AppendedColumns, test: Keywords, attribute: str) -> Appended
             mark = LAST if position == len(terms) else INNER
             columns.add_string(data, mark, hash_bytes(data, seed))
     return columns.with_strings(KEYWORDS, start)
+
+
+def append_phrase(columns: AppendedColumns, test: Phrase, attribute: str) -> Appended:
+    """Term after term, in the order of the phrase."""
+    start, seed = len(columns.string_hash), attribute_seed(attribute)
+    for term in test.terms:
+        data = term.encode()
+        columns.add_string(data, INNER, hash_bytes(data, seed))
+    return columns.with_strings(PHRASE, start)
 
 
 def fill(predicate: Has, negated: bool, rows: TemplateRows) -> FilledPredicate:

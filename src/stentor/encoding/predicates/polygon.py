@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 
-from stentor.encoding.kinds import POLYGON
+from stentor.encoding.kinds import PART, POLYGON
 from stentor.encoding.predicates.growing import Appended, AppendedColumns
 from stentor.model import Polygon
 from stentor.model.region import surrounding_box
 
 
 def append(columns: AppendedColumns, region: Polygon) -> Appended:
-    """Point after point; NaN ends a ring."""
+    """Point after point; NaN ends a ring, with `PART` beside it a part."""
     start = len(columns.pair_low)
     box = surrounding_box(region)
     columns.add_pairs([(box.west, box.east), (box.south, box.north)])
-    for ring in region.rings:
+    for number, ring in enumerate(region.rings, start=1):
         columns.add_pairs([(point.x, point.y) for point in ring])
-        columns.add_pairs([(math.nan, math.nan)])
+        columns.add_pairs([(math.nan, PART if number in region.outer else math.nan)])
     return columns.with_pairs(POLYGON, start)

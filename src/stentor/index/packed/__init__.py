@@ -1,7 +1,8 @@
-"""Packed: Stentor's own index. Two homes under one roof, each as dense as its work allows.
+"""Packed: Stentor's own index. Three homes under one roof, each as dense as its work allows.
 
     alternative ─┬ has something rare (word, string, equal number) ─▶ lists   by the rarest key
-                 └ has not (intervals, boxes, circles)             ─▶ blocks  ordered by location
+                 ├ has an attribute that few have                  ─▶ nodes   by that, and weights
+                 └ has neither (intervals, boxes, circles)         ─▶ blocks  ordered by location
     pending (some hundred) ──▶ segment (homes) ──▶ merged with others as they grow
 
     event ─▶ each segment's homes ─▶ covered: proved by what lies in the home itself

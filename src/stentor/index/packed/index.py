@@ -15,8 +15,10 @@ import numpy as np
 from stentor._jit import direct
 from stentor.encoding.columns import (
     EventColumns,
+    Float64,
     Int64,
     MatchPairs,
+    ScoredPairs,
     SubscriptionColumns,
     all_read_only,
     event_count,
@@ -24,7 +26,7 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.event import EventBuffer
 from stentor.encoding.kinds import KIND_MASK, OWN_CIRCLE
-from stentor.encoding.ragged import children, events_between
+from stentor.encoding.ragged import children, concatenate, events_between, take
 from stentor.errors import FolderError
 from stentor.index.live import SIGN_ALL_ATTRIBUTES
 from stentor.index.packed.blocks import LiveBlocks
@@ -40,25 +42,37 @@ from stentor.index.packed.match import (
     rows_of_one,
     sign_pending,
 )
+from stentor.index.packed.nodes.top import BestInputs
 from stentor.index.packed.settings import PackedSettings
+from stentor.index.packed.top import MOST_SEARCHED, best_rows
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.sort import distinct
 from stentor.index.storage.arrays import read_arrays, write_arrays
-from stentor.index.structure import Structure, concatenate_pairs
+from stentor.index.structure import Structure, concatenate_pairs, map_tiles
 from stentor.index.table import FROM_THE_START
 from stentor.index.verify.candidates import Tally, current_counts, group_by_event
 from stentor.index.verify.scratch import EventScratch, scratch_for
-from stentor.index.verify.single import SingleMatch
+from stentor.index.verify.single import SingleMatch, kept_with
+from stentor.model import Scoring
 from stentor.model.values.time import NEVER
 
 #: Pairs that fit at first, and at most: a tile that has more is halved.
 FIRST_CAPACITY, MOST_CAPACITY = 1 << 14, 1 << 23
+#: Events of a tile that are kept for `sample`, and in all; of these some are replaced now and then.
+FEW_SEEN, MOST_SEEN, MANY_EVENTS = 64, 256, 4096
+#: Memory for so many pairs at most is kept for the next tile.
+MOST_KEPT = 1 << 20
 #: Rows that are gone are left out when they outnumber the others, and this.
 FEW_GONE = 1024
 
 _rows_of_one, _match_pending = direct(rows_of_one), direct(match_pending)
 _NOTHING = np.zeros(0, np.int64)
 _NOTHING_PENDING = all_read_only(Pending(_NOTHING, np.zeros(0, np.uint64), _NOTHING))
+
+
+def _halves(events: EventColumns) -> tuple[EventColumns, EventColumns]:
+    half = event_count(events) // 2
+    return events_between(events, 0, half), events_between(events, half, None)
 
 
 class PackedIndex(Structure):
@@ -78,6 +92,9 @@ class PackedIndex(Structure):
         self._gone = 0  # rows that were removed since the segments were built without them
         self._capacity_each = 8
         self._marks: list[RowSet] = []
+        self._founds: list[Found] = []
+        self._seen: tuple[EventColumns, ...] = ()  # some of the events that were matched
+        self._sampled_from = 0  # events from which on some are kept again
         self._one = found_for(1024), row_set(0)
 
     # Matching.
@@ -87,27 +104,80 @@ class PackedIndex(Structure):
 
         Cost: the lists of their keys, the blocks of their locations, and the verifier at borders.
         """
+        pairs = self._pairs(events)
+        if pairs is None:
+            return concatenate_pairs([self._match_tile(half) for half in _halves(events)])
+        return pairs
+
+    def _pairs(self, events: EventColumns, *, with_nodes: bool = True) -> MatchPairs | None:
+        """The matches, or those that no node holds; None where they are too many at once."""
         count, events_count = 0, event_count(events)
         columns = self.subscriptions.columns
         self._segments.matched(events_count, columns, self._kept)
+        self._keep_some(events)
         segments, pending = self._segments.all, self._pending
-        found = found_for(max(FIRST_CAPACITY, self._capacity_each * events_count))
+        found = self._borrow_found(max(FIRST_CAPACITY, self._capacity_each * events_count))
         while True:
             count = 0
             for segment in segments:
-                count = segment.match(events, found, count)
+                count = segment.match(events, found, count, with_nodes=with_nodes)
             if len(pending.alternative):
                 rest = between(found, count, None)
                 count += match_pending(columns, pending, SIGN_ALL_ATTRIBUTES, events, rest)
             if count <= len(found.event):
                 break
             if count > MOST_CAPACITY and events_count > 1:
-                half = events_count // 2
-                cuts = events_between(events, 0, half), events_between(events, half, None)
-                return concatenate_pairs([self._match_tile(one) for one in cuts])
+                return None
             found = found_for(count + count // 8)
         self._capacity_each = max(self._capacity_each, 2 * count // max(1, events_count))
-        return self._rows_of(events, between(found, 0, count))
+        pairs = self._rows_of(events, between(found, 0, count))
+        if len(found.event) <= MOST_KEPT:
+            self._founds.append(found)
+        return pairs
+
+    def _borrow_found(self, capacity: int) -> Found:
+        """Memory for *capacity* pairs: fresh pages take longer than what is written to them."""
+        if self._founds and len((found := self._founds.pop()).event) >= capacity:
+            return found
+        return found_for(capacity)
+
+    def top(
+        self,
+        events: EventColumns,
+        k: int,
+        *,
+        threads: int = 1,
+        scoring: Scoring = Scoring.SUM,
+    ) -> ScoredPairs:
+        """For each event its k best rows, and ties.
+
+        Cost: the leaves of nodes that may hold one of the k best; of what is in lists and blocks
+        that of `match`, and all scores.
+        """
+        if k > MOST_SEARCHED or not any(segment.nodes for segment in self._segments.all):
+            return super().top(events, k, threads=threads, scoring=scoring)
+        return map_tiles(lambda tile: self._top_tile(tile, k, scoring), events, threads)
+
+    def _top_tile(
+        self, events: EventColumns, k: int, scoring: Scoring, scratch: EventScratch | None = None
+    ) -> ScoredPairs:
+        others = self._pairs(events, with_nodes=False)
+        if others is None:
+            return concatenate_pairs([self._top_tile(one, k, scoring) for one in _halves(events)])
+        homes = [home for segment in self._segments.all for home in segment.nodes]
+        inputs = BestInputs(
+            self.subscriptions.columns,
+            self._holding(events),
+            events,
+            scratch_for(events) if scratch is None else scratch,
+        )
+        return best_rows(homes, inputs, others, k, scoring)
+
+    def top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
+        if k > MOST_SEARCHED or not any(segment.nodes for segment in self._segments.all):
+            return super().top_one(event, k, scoring)
+        best = self._top_tile(event.columns, k, scoring, kept_with(event).fitting(event))
+        return best.rows, best.scores
 
     def _rows_of(self, events: EventColumns, found: Found) -> MatchPairs:
         """The rows that *found* leads to."""
@@ -156,6 +226,9 @@ class PackedIndex(Structure):
     ) -> int:
         columns, table = event.columns, self.subscriptions
         self._segments.matched(1, table.columns, self._kept)
+        self._sampled_from -= 1
+        if self._sampled_from < 0:
+            self._keep_some(event.copy())
         pairs, marks = self._one
         if 64 * len(marks.word) < self.count:
             marks = row_set(self.count + self.count // 4)
@@ -182,6 +255,22 @@ class PackedIndex(Structure):
             marks,
             found,
         )
+
+    def _keep_some(self, events: EventColumns) -> None:
+        """Now and then, keep a few of *events* that are matched: `sample` has the last of them."""
+        self._sampled_from -= event_count(events)
+        if self._sampled_from >= 0:
+            return
+        few = take(events, np.arange(min(event_count(events), FEW_SEEN)))
+        seen = sum(map(event_count, self._seen)) + event_count(few)
+        is_full = seen > MOST_SEEN
+        self._seen = (*(self._seen[1:] if is_full else self._seen), few)
+        self._sampled_from = MANY_EVENTS if is_full else 0
+
+    def sample(self) -> EventColumns | None:
+        if self.history is not None or not self._seen:
+            return self.history
+        return concatenate(self._seen)
 
     # Changes.
 
@@ -297,7 +386,9 @@ class PackedIndex(Structure):
         segments = self._segments.all
         if len(segments) != 1 or len(self._pending.alternative):
             rows = np.flatnonzero(self.subscriptions.validity.hidden == 0)
-            whole = PackedSegment.build(self.subscriptions.columns, self._alternatives_of(rows))
+            whole = PackedSegment.build(
+                self.subscriptions.columns, self._alternatives_of(rows), self.settings.home
+            )
             segments = (whole,)
         meta = {"alternatives": alternatives, "layout": LAYOUT}
         write_arrays(folder, segments[0].arrays(), kind=PackedIndex.name, meta=meta)
@@ -315,7 +406,9 @@ class PackedIndex(Structure):
         if meta.get("layout") == LAYOUT:
             segment = PackedSegment.over(arrays)
         else:  # an earlier version saved it
-            segment = PackedSegment.build(columns, np.arange(meta["alternatives"]))
+            segment = PackedSegment.build(
+                columns, np.arange(meta["alternatives"]), self.settings.home
+            )
         self._segments.all = (segment,)
 
     def stats(self) -> dict[str, Any]:

@@ -33,9 +33,10 @@ class Merge:
     """Some segments on their way to become one."""
 
     def __init__(
-        self, columns: SubscriptionColumns, merged: tuple[PackedSegment, ...], kept: Kept
+        self, columns: SubscriptionColumns, merged: tuple[PackedSegment, ...], kept: Kept, home: str
     ) -> None:
         self.merged = merged
+        self._home = home
         self.result: PackedSegment | None = None
         self._thread = threading.Thread(
             target=self._run, args=(columns, kept), name="stentor packed merge", daemon=True
@@ -44,7 +45,7 @@ class Merge:
 
     def _run(self, columns: SubscriptionColumns, kept: Kept) -> None:
         alternatives = together(self.merged, np.zeros(0, np.int64), kept)
-        self.result = PackedSegment.build(columns, alternatives)
+        self.result = PackedSegment.build(columns, alternatives, self._home)
 
     @property
     def is_over(self) -> bool:
@@ -84,11 +85,11 @@ class Segments:
         is_small = size <= self._settings.foreground or is_plain()
         if is_small or at == len(self.all):
             whole = together(self.all[at:], alternatives, kept)
-            self.all = (*self.all[:at], PackedSegment.build(columns, whole))
+            self.all = (*self.all[:at], PackedSegment.build(columns, whole, self._settings.home))
         else:
-            self.all = (*self.all, PackedSegment.build(columns, alternatives))
+            self.all = (*self.all, PackedSegment.build(columns, alternatives, self._settings.home))
             if len(self._merges) < MOST_MERGES:
-                self._merges.append(Merge(columns, self.all[at:], kept))
+                self._merges.append(Merge(columns, self.all[at:], kept, self._settings.home))
 
     def _free(self) -> int:
         """The position of the first segment behind all that are being merged."""
@@ -117,10 +118,14 @@ class Segments:
             self._matched = 0
             size = sum(segment.size for segment in self.all)
             if size > self._settings.foreground and not is_plain():
-                self._merges.append(Merge(columns, self.all, kept))
+                self._merges.append(Merge(columns, self.all, kept, self._settings.home))
             else:
                 whole = together(self.all, np.zeros(0, np.int64), kept)
-                self.all = (PackedSegment.build(columns, whole),) if len(whole) else ()
+                self.all = (
+                    (PackedSegment.build(columns, whole, self._settings.home),)
+                    if len(whole)
+                    else ()
+                )
         finally:
             self._adopting.release()
 

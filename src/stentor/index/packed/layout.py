@@ -11,13 +11,15 @@ from stentor.index.packed.blocks import Blocks
 from stentor.index.packed.cost_model import choose_homes
 from stentor.index.packed.homes import Found, Home, HomeArrays, between
 from stentor.index.packed.lists import Lists
+from stentor.index.packed.nodes import Nodes
+from stentor.index.packed.settings import COST
 from stentor.index.sort import distinct
 
 #: Said of what is saved: of another layout it is built anew.
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 
 #: The homes by name; a segment has those that hold something.
-HOMES: Final[dict[str, type[Home]]] = {"lists": Lists, "blocks": Blocks}
+HOMES: Final[dict[str, type[Home]]] = {"lists": Lists, "nodes": Nodes, "blocks": Blocks}
 _HELD: Final = "alternatives"
 
 
@@ -28,9 +30,9 @@ class PackedSegment(NamedTuple):
     held: tuple[Int64, ...]  # ascending
 
     @classmethod
-    def build(cls, columns: SubscriptionColumns, alternatives: Int64) -> Self:
-        """A segment of *alternatives* (ascending), each in the home that suits it."""
-        chosen = choose_homes(columns, alternatives)
+    def build(cls, columns: SubscriptionColumns, alternatives: Int64, home: str = COST) -> Self:
+        """A segment of *alternatives* (ascending), each in the home that suits it, or in *home*."""
+        chosen = choose_homes(columns, alternatives, home)
         homes = {name: some for name, some in chosen.items() if len(some)}
         built = tuple(HOMES[name].build(columns, some) for name, some in homes.items())
         return cls(built, tuple(homes.values()))
@@ -49,10 +51,18 @@ class PackedSegment(NamedTuple):
     def nbytes(self) -> int:
         return sum(one.nbytes for one in self.held) + sum(home.nbytes for home in self.homes)
 
-    def match(self, events: EventColumns, found: Found, count: int) -> int:
+    @property
+    def nodes(self) -> tuple[Nodes, ...]:
+        """The homes that find the best by themselves."""
+        return tuple(home for home in self.homes if isinstance(home, Nodes))
+
+    def match(
+        self, events: EventColumns, found: Found, count: int, *, with_nodes: bool = True
+    ) -> int:
         """Append the pairs of *events* after the first *count*; how many there are then."""
         for home in self.homes:
-            count += home.match(events, between(found, count, None))
+            if with_nodes or not isinstance(home, Nodes):
+                count += home.match(events, between(found, count, None))
         return count
 
     def match_one(self, events: EventColumns, found: Found, count: int) -> int:

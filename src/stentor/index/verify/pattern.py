@@ -198,3 +198,18 @@ def next_character(text: UInt8, position: int) -> int:
     while position < len(text) and text[position] & 0xC0 == 0x80:
         position += 1
     return position
+
+
+@inner_kernel
+def is_accepted(text: UInt8, table: UInt8) -> bool:
+    """Whether the automaton *table* (`language/regular`) accepts *text*; one look-up for a byte."""
+    states = int(table[0]) + 256 * int(table[1])
+    classes = int(table[2]) + 256 * int(table[3])
+    rows = 260 + states
+    state = 2
+    for byte in text:
+        cell = rows + 2 * (state * classes + int(table[4 + int(byte)]))
+        state = int(table[cell]) + 256 * int(table[cell + 1])
+        if state < 2:
+            break
+    return bool(table[260 + state] != 0)

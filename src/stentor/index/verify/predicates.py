@@ -17,7 +17,9 @@ from stentor.encoding.kinds import (
     KIND_MASK,
     MEMBERSHIP,
     PATTERN,
+    PHRASE,
     POLYGON,
+    REGULAR,
     STRING_INTERVAL,
     is_circle,
     is_negated,
@@ -27,10 +29,10 @@ from stentor.index.table import RowSpans
 from stentor.index.verify.box import in_own_box
 from stentor.index.verify.circle import in_own_circle, is_around_nobody
 from stentor.index.verify.comparison import in_intervals, in_string_span
-from stentor.index.verify.keywords import has_some_group
+from stentor.index.verify.keywords import has_phrase, has_some_group
 from stentor.index.verify.membership import is_one_of
 from stentor.index.verify.null_test import holds_of_any_value, holds_without_value, is_null_test
-from stentor.index.verify.pattern import is_like
+from stentor.index.verify.pattern import is_accepted, is_like
 from stentor.index.verify.polygon import in_polygon
 from stentor.index.verify.scratch import EventScratch, has_value, weight_of
 from stentor.model.scoring import combined
@@ -149,6 +151,8 @@ def predicate_holds(columns: SubscriptionColumns, predicate: int, scratch: Event
         return False  # no string: unknown, negated or not
     if which == KEYWORDS:
         return has_some_group(columns, predicate, scratch) != negated
+    if which == PHRASE:
+        return has_phrase(columns, predicate, scratch) != negated
     text = scratch.string_bytes[scratch.string_start[string] : scratch.string_start[string + 1]]
     if which == MEMBERSHIP:
         return is_one_of(columns, predicate, scratch.string_hash[string], text) != negated
@@ -158,4 +162,8 @@ def predicate_holds(columns: SubscriptionColumns, predicate: int, scratch: Event
         pattern = columns.operand_start[predicate]
         start, stop = columns.string_start[pattern], columns.string_start[pattern + 1]
         return is_like(text, columns.string_bytes[start:stop]) != negated
+    if which == REGULAR:
+        table = columns.operand_start[predicate] + 1
+        start, stop = columns.string_start[table], columns.string_start[table + 1]
+        return is_accepted(text, columns.string_bytes[start:stop]) != negated
     return False  # what is not known here matches nothing, negated or not

@@ -19,6 +19,7 @@ from stentor.encoding.kinds import (
     KEYWORDS,
     KIND_MASK,
     MISSING,
+    PHRASE,
     is_negated,
     is_number_test,
     is_string_test,
@@ -120,7 +121,7 @@ def reason_of(columns: SubscriptionColumns, predicate: int, scratch: EventScratc
         return ATTRIBUTE_MISSING
     if is_number_test(which):
         return NUMBER_OUTSIDE
-    if which == KEYWORDS:
+    if which in (KEYWORDS, PHRASE):
         return TERM_PRESENT if negated else TERM_MISSING
     if is_string_test(which):
         return STRING_DIFFERS

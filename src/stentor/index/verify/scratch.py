@@ -37,7 +37,11 @@ class EventScratch(NamedTuple):
     term_start: Int64  # (slots,) a slice of the term's bytes
     term_stop: Int64  # (slots,)
     spread: UInt64  # where the look-up of a term starts
-    term_bytes: UInt8  # the events' own, as are the following
+    terms: Int64  # (2,) the event's terms: from the first to behind the last
+    ordered_hash: UInt64  # the events' own, as are the following: terms in the order of texts
+    ordered_start: Int64
+    ordered_stop: Int64
+    term_bytes: UInt8
     string_hash: UInt64
     string_start: Int64
     string_bytes: UInt8
@@ -83,6 +87,10 @@ def scratch_for(events: EventColumns, widest: ScratchSize | None = None) -> Even
         term_start=np.empty(slots, np.int64),
         term_stop=np.empty(slots, np.int64),
         spread=spread_over(slots),
+        terms=np.zeros(2, np.int64),
+        ordered_hash=events.term_hash,
+        ordered_start=events.term_byte_start,
+        ordered_stop=events.term_byte_stop,
         term_bytes=events.term_bytes,
         string_hash=events.string_hash,
         string_start=events.string_start,
@@ -93,6 +101,9 @@ def scratch_for(events: EventColumns, widest: ScratchSize | None = None) -> Even
 def reused(scratch: EventScratch, events: EventColumns) -> EventScratch:
     """*scratch* for other *events*, which fit into it."""
     return scratch._replace(
+        ordered_hash=events.term_hash,
+        ordered_start=events.term_byte_start,
+        ordered_stop=events.term_byte_stop,
         term_bytes=events.term_bytes,
         string_hash=events.string_hash,
         string_start=events.string_start,
@@ -118,6 +129,7 @@ def load_event(events: EventColumns, event: int, scratch: EventScratch) -> None:
         if 0 <= attribute < attributes:
             scratch.weight_mark[attribute] = stamp
             scratch.weight[attribute] = events.weight[position]
+    scratch.terms[0], scratch.terms[1] = events.term_start[event], events.term_start[event + 1]
     for term in range(events.term_start[event], events.term_start[event + 1]):
         hashed = events.term_hash[term]
         start, stop = events.term_byte_start[term], events.term_byte_stop[term]

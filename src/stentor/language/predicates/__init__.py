@@ -14,11 +14,12 @@ from stentor.language import syntax_errors
 from stentor.language.cursor import Cursor
 from stentor.language.limits import Limits
 from stentor.language.literals import quote_name
-from stentor.language.normal_predicates import Inside, Test
+from stentor.language.normal_predicates import Inside, RegularPattern, Test
 from stentor.language.predicates import (
     box,
     circle,
     comparison,
+    elements,
     keywords,
     membership,
     null_test,
@@ -26,16 +27,20 @@ from stentor.language.predicates import (
     polygon,
 )
 from stentor.language.predicates.calls import SIGNATURES, opened, take
-from stentor.language.terms import has_wildcard
+from stentor.language.regular import compiled
+from stentor.language.terms import fold_terms, has_wildcard
 from stentor.model.expression import (
     Between,
     Comparison,
     Expression,
     Has,
+    HasPhrase,
     In,
     IsNull,
     Like,
+    Overlaps,
     Predicate,
+    Regular,
     Within,
 )
 from stentor.model.kind import Kind, PredicateWord
@@ -53,9 +58,9 @@ def word_of(predicate: Predicate) -> PredicateWord:
             return "comparison"
         case In():
             return "membership"
-        case Like():
+        case Like() | Regular():
             return "pattern"
-        case Has():
+        case Has() | HasPhrase() | Overlaps():
             return "keywords"
         case Within(_, region):
             return word_of_region(region)
@@ -88,8 +93,14 @@ def to_text(predicate: Predicate, negation: str = "") -> str:
             return membership.to_text(predicate, name, negation)
         case Like():
             return pattern.to_text(predicate, name, negation)
+        case Regular():
+            return pattern.regular_text(predicate, name, negation)
         case Has():
             return keywords.to_text(predicate, name)
+        case HasPhrase():
+            return keywords.phrase_text(predicate, name)
+        case Overlaps():
+            return elements.to_text(predicate, name)
         case Within(_, region):
             return _within_text(region, name)
         case IsNull():
@@ -115,10 +126,14 @@ def attribute_kind(predicate: Predicate) -> Kind | None:
             return comparison.attribute_kind(predicate)
         case In():
             return membership.attribute_kind(predicate)
-        case Like():
+        case Like() | Regular():
             return pattern.attribute_kind(predicate)
         case Has():
             return keywords.attribute_kind(predicate)
+        case HasPhrase():
+            return Kind.STRING
+        case Overlaps():
+            return Kind.SET
         case Within():
             return Kind.POINT
         case IsNull():
@@ -135,8 +150,14 @@ def normal_form(predicate: Predicate, negated: bool) -> Test:
             return membership.normal_form(predicate, negated)
         case Like():
             return pattern.normal_form(predicate, negated)
+        case Regular(_, syntax, text):
+            return RegularPattern(syntax, text, negated)
         case Has():
             return keywords.normal_form(predicate, negated)
+        case HasPhrase():
+            return keywords.phrase_form(predicate, negated)
+        case Overlaps():
+            return elements.normal_form(predicate, negated)
         case Within(_, region):
             return Inside(region, negated)
         case IsNull():
@@ -147,13 +168,15 @@ def normal_form(predicate: Predicate, negated: bool) -> Test:
 def size_of(predicate: Predicate) -> int:
     """What *predicate* holds: values of a list, words, points of a polygon; else nothing."""
     match predicate:
-        case In(_, values):
+        case In(_, values) | Overlaps(_, values):
             return len(values)
         case Has(_, words, _):
             return len(words)
+        case HasPhrase(_, phrase):
+            return len(fold_terms(phrase))
         case Within(_, region):
             return sum(map(len, region.rings)) if isinstance(region, Polygon) else 0
-        case Comparison() | Between() | Like() | IsNull():
+        case Comparison() | Between() | Like() | Regular() | IsNull():
             return 0
     assert_never(predicate)
 
@@ -161,14 +184,19 @@ def size_of(predicate: Predicate) -> int:
 def check_size(predicate: Predicate, limits: Limits) -> None:
     """Refuse a predicate that *limits* or the rules of the language forbid."""
     match predicate:
-        case In():
+        case In() | Overlaps():
             check_limit("values in a list", size_of(predicate), limits.list_length)
         case Like(_, text):
             check_limit("characters in a pattern", len(text), limits.pattern_length)
+        case Regular(_, syntax, text):
+            check_limit("characters in a pattern", len(text), limits.pattern_length)
+            compiled(syntax, text)
         case Has(_, words, _):
             check_limit("words", size_of(predicate), limits.words)
             for word in filter(has_wildcard, words):
                 raise syntax_errors.part_of_a_word(word)
+        case HasPhrase():
+            check_limit("words", size_of(predicate), limits.words)
         case Within():
             check_limit("points in a polygon", size_of(predicate), limits.polygon_points)
         case Comparison() | Between() | IsNull():
@@ -186,28 +214,36 @@ def check_limit(what: str, found: int, limit: int) -> None:
 #: Keywords behind an attribute's name, to readers of what follows them.
 AFTER_ATTRIBUTE: dict[str, Callable[[Cursor, str, int], Expression]] = {
     "BETWEEN": comparison.read_between,
+    "ILIKE": pattern.read_ilike,
     "IN": membership.read,
     "IS": null_test.read,
     "LIKE": pattern.read,
+    "RLIKE": pattern.read_rlike,
 }
 
 
 def _read_within(cursor: Cursor, name: str) -> Within:
     """`ST_Within(attribute, region)`, and `ST_CoveredBy`, which is the same here."""
     attribute = cursor.attribute()
-    take(cursor, ",", "st_within")
+    take(cursor, ",", name)
     region = _read_region(cursor)
-    take(cursor, ")", "st_within")
+    take(cursor, ")", name)
     return Within(attribute, region)
 
 
 def _read_contains(cursor: Cursor, name: str) -> Within:
     """`ST_Contains(region, attribute)`, and `ST_Covers`, which is the same here."""
     region = _read_region(cursor)
-    take(cursor, ",", "st_contains")
+    take(cursor, ",", name)
     attribute = cursor.attribute()
-    take(cursor, ")", "st_contains")
+    take(cursor, ")", name)
     return Within(attribute, region)
+
+
+def _read_intersects(cursor: Cursor, name: str) -> Within:
+    """`ST_Intersects` of an attribute and a region, in either order: a point in the region."""
+    is_region = cursor.tokens[cursor.at + 1] == "("
+    return (_read_contains if is_region else _read_within)(cursor, name)
 
 
 def _read_region(cursor: Cursor) -> Region:
@@ -223,16 +259,21 @@ def _read_region(cursor: Cursor) -> Region:
 #: Functions that are predicates, in small letters, to readers: from behind the opening parenthesis
 #: to behind the closing one.
 FUNCTIONS: dict[str, Callable[[Cursor, str], Predicate]] = {
+    "array_contains": elements.read,
+    "arrays_overlap": elements.read,
     "has_all": keywords.read,
     "has_any": keywords.read,
+    "has_phrase": keywords.read_phrase,
     "st_contains": _read_contains,
     "st_coveredby": _read_within,
     "st_covers": _read_contains,
     "st_dwithin": circle.read,
+    "st_intersects": _read_intersects,
     "st_within": _read_within,
 }
 #: Functions that are regions, likewise.
 REGIONS: dict[str, Callable[[Cursor, int], Region]] = {
+    "st_geomfromgeojson": polygon.read_geojson,
     "st_geomfromtext": polygon.read,
     "st_makeenvelope": box.read,
 }

@@ -9,14 +9,20 @@ from stentor.model.values import Point
 from stentor.model.values.point import is_on_globe, read_point
 
 _SIGNATURES = (
+    "array('x', 'y', …)",
+    "array_contains(attribute, value)",
+    "arrays_overlap(attribute, array('x', 'y', …))",
     "has_all(attribute, 'word', …)",
     "has_any(attribute, 'word', …)",
+    "has_phrase(attribute, 'several words')",
     "here()",
     "ST_Contains(region, attribute)",
     "ST_CoveredBy(attribute, region)",
     "ST_Covers(region, attribute)",
     "ST_DWithin(attribute, ST_Point(lon, lat) or here(), metres)",
+    "ST_GeomFromGeoJSON('{…}')",
     "ST_GeomFromText('POLYGON((x y, …))')",
+    "ST_Intersects(attribute, region)",
     "ST_MakeEnvelope(west, south, east, north)",
     "ST_Point(lon, lat)",
     "ST_Within(attribute, region)",

@@ -13,7 +13,8 @@ from stentor.language.cursor import Cursor
 from stentor.language.lexer import is_word
 from stentor.language.literals import quote
 from stentor.language.normal_predicates import Pattern
-from stentor.model.expression import Like
+from stentor.language.regular import compiled
+from stentor.model.expression import Like, Regular
 from stentor.model.kind import Kind
 
 ANY_TEXT = "%"
@@ -37,12 +38,46 @@ def read(cursor: Cursor, attribute: str, start: int) -> Like:
     return Like(attribute, pattern)
 
 
+def read_ilike(cursor: Cursor, attribute: str, start: int) -> Regular:
+    """`'pattern' [ESCAPE 'c']`, after ILIKE."""
+    at = cursor.at
+    found = Regular(attribute, "ILIKE", read(cursor, attribute, start).pattern)
+    _check_regular(cursor, found, at)
+    return found
+
+
+def read_rlike(cursor: Cursor, attribute: str, start: int) -> Regular:
+    """`'pattern'`, after RLIKE."""
+    at = cursor.at
+    found = Regular(attribute, "RLIKE", cursor.string("an RLIKE pattern"))
+    _check_regular(cursor, found, at)
+    cursor.use(attribute, Kind.STRING, start)
+    return found
+
+
+def _check_regular(cursor: Cursor, predicate: Regular, at: int) -> None:
+    try:
+        if len(predicate.pattern) > cursor.limits.pattern_length:
+            raise LimitError(
+                f"the pattern has {len(predicate.pattern):,} characters; "
+                f"the limit is {cursor.limits.pattern_length:,}"
+            )
+        compiled(predicate.syntax, predicate.pattern)
+    except ExpressionError as error:
+        raise cursor.with_position(error, at, cursor.at) from None
+
+
+def regular_text(predicate: Regular, name: str, negation: str) -> str:
+    """The text of ILIKE and RLIKE."""
+    return f"{name} {negation}{predicate.syntax} {quote(predicate.pattern)}"
+
+
 def to_text(predicate: Like, name: str, negation: str) -> str:
     """The text, of the attribute written as *name*; *negation* is empty or `NOT `."""
     return f"{name} {negation}LIKE {quote(predicate.pattern)}"
 
 
-def attribute_kind(predicate: Like) -> Kind:
+def attribute_kind(predicate: Like | Regular) -> Kind:
     """Strings have a form."""
     return Kind.STRING
 

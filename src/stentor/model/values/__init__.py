@@ -12,13 +12,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 from stentor.errors import RecordError
 from stentor.model.kind import Kind
 from stentor.model.values.constant import Constant, is_missing, python_scalar, read_constant
-from stentor.model.values.point import COORDINATE_NAMES, Point, no_pair, read_point
-from stentor.model.values.range import ENDS, Range, read_range
+from stentor.model.values.geometry import read_geometry
+from stentor.model.values.members import Set, read_set
+from stentor.model.values.nested import SET, names_of_a_value
+from stentor.model.values.point import (
+    COORDINATE_NAMES,
+    Point,
+    is_pair,
+    is_surely_a_point,
+    no_pair,
+    read_point,
+)
+from stentor.model.values.range import Range, read_range
 from stentor.model.values.string import describe, read_string
 
 __all__ = [
@@ -26,6 +39,7 @@ __all__ = [
     "Kind",
     "Point",
     "Range",
+    "Set",
     "Value",
     "check_value",
     "kind_of",
@@ -33,7 +47,7 @@ __all__ = [
     "read_value",
 ]
 
-Value = Constant | Range | Point
+Value = Constant | Range | Point | Set
 
 
 def read_value(
@@ -59,18 +73,38 @@ def read_value(
         return _read_object(raw, kind, plane, field)
     if getattr(raw, "ndim", 0) == 1:
         raw = raw.tolist()  # a NumPy array
+    if kind is Kind.SET:
+        return read_set(raw, field)
+    if kind is Kind.POINT and isinstance(raw, (str, bytes)):
+        return read_point(read_geometry(raw, field), plane=plane, field=field)
     if isinstance(raw, (list, tuple)):
-        if len(raw) == 2:
+        if len(raw) == 2 and (kind is not None or is_pair(raw)):
             return read_point(raw, plane=plane, field=field)
         if kind is Kind.POINT:
             raise no_pair(field)
+        if kind is None:
+            return read_set(raw, field)
     return read_constant(raw, kind, field)
+
+
+def is_readable(raw: Any) -> bool:
+    """Whether *raw*, of an attribute that nobody asks for, is of a type that values have."""
+    dimensions = getattr(raw, "ndim", None)
+    if dimensions is not None:
+        return dimensions == 0 or (dimensions == 1 and is_readable(raw.tolist()))
+    if isinstance(raw, (list, tuple)):
+        return not any(isinstance(one, (bool, list, tuple)) for one in raw) and all(
+            isinstance(one, (str, Real, Decimal)) or is_missing(one) for one in raw
+        )
+    return isinstance(raw, (str, Real, Decimal, datetime, date, Mapping)) or is_missing(raw)
 
 
 def read_location(raw: Any, *, plane: bool) -> Point | None:
     """The location of a subscriber: a pair [longitude, latitude] or a GeoJSON Point."""
     if raw is None:
         return None
+    if type(raw) in (tuple, list) and is_surely_a_point(raw):
+        return Point(raw[0] + 0.0, raw[1] + 0.0)
     if isinstance(raw, (list, tuple, Mapping)) or getattr(raw, "ndim", 0) == 1:
         location = read_value(raw, plane=plane, field="at")
         if isinstance(location, Point):
@@ -83,24 +117,30 @@ def read_location(raw: Any, *, plane: bool) -> Point | None:
 
 def _read_object(
     raw: Mapping[str, Any], kind: Kind | None, plane: bool, field: str | None
-) -> Point | Range:
+) -> Point | Range | Set | None:
     marked = raw.get("type")
     is_point = isinstance(marked, str) and marked == "Point"
-    if is_point and isinstance(raw.get("coordinates"), (list, tuple)):
+    if is_point and kind is not Kind.SET and isinstance(raw.get("coordinates"), (list, tuple)):
         coordinates = raw["coordinates"]
         if len(coordinates) not in (2, 3):  # GeoJSON allows an altitude, which is not used
             raise RecordError("a GeoJSON Point has two coordinates", field=field)
         return read_point(coordinates[:2], plane=plane, field=field)
-    names = set(raw)
+    names = {name for name, cell in raw.items() if not is_missing(cell)}
     for x, y in COORDINATE_NAMES:
-        if names == {x, y}:
+        if {x, y} in (names, set(raw)) and kind is not Kind.SET:
             return read_point((raw[x], raw[y]), plane=plane, field=field)
-    if names == set(ENDS):
+    if names == SET and kind in (None, Kind.SET):
+        return read_set(raw["set"], field)
+    if kind is Kind.SET:
+        return read_set(raw, field)  # which says what a set is
+    if names_of_a_value(names) and names != SET:
         return read_range(raw, kind, field)
+    if names_of_a_value(raw) and not names:
+        return None  # a range without ends
     raise RecordError(
-        'an object here is a GeoJSON Point, {"lon": …, "lat": …} or a range '
-        '{"low": …, "high": …}; '
-        "flatten other nested objects into attributes of their own",
+        'an object here is a GeoJSON Point, {"lon": …, "lat": …}, a range '
+        '{"low": …, "high": …} or {"set": […]}; '
+        "what is nested has names with dots, and then the name itself is no attribute",
         field=field,
     )
 
@@ -115,12 +155,19 @@ def check_value(value: object, *, plane: bool = False, field: str | None = None)
         case Range(Kind.NUMBER | Kind.TIMESTAMP, low, high) if _is_double(low) and _is_double(high):
             if low > high:
                 raise RecordError(f"its low end {low} is above {high}", field=field)
+        case Set(tuple(members)):
+            for member in members:
+                check_value(member, field=field)
+                if member.kind not in (Kind.STRING, Kind.NUMBER):
+                    raise RecordError(
+                        f"a set has strings and numbers, got a {member.kind}", field=field
+                    )
         case Point():
             read_point(value, plane=plane, field=field)
         case _:
             raise RecordError(
-                f"an Event holds Constant, Range and Point values, got {type(value).__name__}; "
-                "pass a dict, or make the event by event_from_dict",
+                "an Event holds Constant, Range, Set and Point values, "
+                f"got {type(value).__name__}; pass a dict, or make the event by event_from_dict",
                 field=field,
             )
 

@@ -37,6 +37,18 @@ def read_point(raw: Sequence[Any], *, plane: bool = False, field: str | None = N
     return Point(x, y)
 
 
+def is_pair(raw: Sequence[Any]) -> bool:
+    """Whether *raw* is a pair of numbers, on the globe or not."""
+    return len(raw) == 2 and is_number(raw[0]) and is_number(raw[1])
+
+
+def is_surely_a_point(raw: Sequence[Any]) -> bool:
+    """Whether *raw* is a pair of doubles on the globe: a location on a plane, too."""
+    if len(raw) != 2 or type(raw[0]) is not float or type(raw[1]) is not float:
+        return False
+    return -180.0 <= raw[0] <= 180.0 and -90.0 <= raw[1] <= 90.0
+
+
 def is_on_globe(x: float, y: float) -> bool:
     """Whether x is a longitude and y a latitude."""
     return -180.0 <= x <= 180.0 and -90.0 <= y <= 90.0

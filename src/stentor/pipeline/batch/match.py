@@ -40,6 +40,7 @@ from stentor.pipeline.snapshots import Snapshot, read_snapshot, write_manifest
 from stentor.pipeline.sources import DEFAULT_COLUMNS, Columns
 from stentor.pipeline.sources.attribute_types import kind_of_type, usable_types
 from stentor.pipeline.sources.columns import attribute_columns, check_columns, column_of, is_nested
+from stentor.pipeline.sources.shape import shaped
 from stentor.wire.events import NESTED
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
@@ -65,6 +66,7 @@ def schema_from(
             'say what the attributes are: schema={"price": "number", "loc": "point"}, or '
             "schema=events, a DataFrame that has them"
         )
+    frame = shaped(frame)
     types = attribute_columns(frame, "events", _columns(frame, id))
     usable, _ = usable_types(types, "the events")  # what no expression can test does not matter
     return Schema.closed({name: kind_of_type(of) or Kind.STRING for name, of in usable.items()})
@@ -188,6 +190,7 @@ def match(
     if top is not None and (type(top) is not int or top < 1):
         raise SettingsError(f"top is {top!r}; expected a whole number of at least 1, or None")
     check_frame(events, "events")
+    events = shaped(events)
     step = MatchEvents((), "", top, rejected, limits)
     if snapshot is not None and subscriptions is None:
         if index != AUTO or schema is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -11,35 +10,41 @@ from pathlib import Path
 from stentor._files import PARTIAL, explain_os_errors
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import Commits, Manifest
+from stentor.pipeline.storage.folder import StreamFolder, stream_folder
+from stentor.pipeline.storage.writers import writer_name
 from stentor.pipeline.stream.settings import StreamSettings
 from stentor.pipeline.tables.delta import DeltaTables
 
 
-def remove_orphans(path: Path, commits: Commits, tables: DeltaTables) -> None:
-    """Remove what a crash has left in *path*; to be called before anything is written."""
+def remove_orphans(given: str | Path | StreamFolder, commits: Commits, tables: DeltaTables) -> None:
+    """Remove what a crash has left in a folder; to be called before anything is written."""
+    path = stream_folder(given)
     manifests = list(commits.since(-1))
     tables.remove_orphans(manifests)
-    _remove(
-        *path.glob(f"manifests/.*{PARTIAL}"),
-        *path.glob(f"tables/*/_delta_log/.*{PARTIAL}"),
-        *path.glob(f"sent/.*{PARTIAL}"),
-        *path.glob("tables/*/_delta_log/*#*"),  # deltalake's own unfinished files
-        *_folders(path, manifests[-1] if manifests else None),
-        *path.glob("work/*"),
-    )
+    if path.is_local:
+        _remove(
+            *path.local.glob(f"manifests/.*{PARTIAL}"),
+            *path.local.glob(f"tables/*/_delta_log/.*{PARTIAL}"),
+            *path.local.glob(f"sent/.*{PARTIAL}"),
+            *path.local.glob("tables/*/_delta_log/*#*"),  # deltalake's own unfinished files
+        )
+    for kind, names in _unnamed(path, manifests[-1] if manifests else None):
+        (path / kind).remove(names)
+    (path / "work").remove((path / "work").entries())
 
 
-def remove_unused(path: Path, last: Manifest) -> None:
+def remove_unused(path: str | Path | StreamFolder, last: Manifest) -> None:
     """Remove what the *last* manifest no longer names, between two batches.
 
     Not while bases are built, which read and write beside the batches; folders that are not
     complete yet stay anyway.
     """
-    folders = _folders(path, last)
-    _remove(*(folder for folder in folders if not folder.name.endswith(PARTIAL)))
+    folder = stream_folder(path)
+    for kind, names in _unnamed(folder, last):
+        (folder / kind).remove(name for name in names if not name.endswith(PARTIAL))
 
 
-def _folders(path: Path, last: Manifest | None) -> Iterator[Path]:
+def _unnamed(path: StreamFolder, last: Manifest | None) -> Iterator[tuple[str, list[str]]]:
     named = {
         "bases": last.bases if last else [],
         "segments": [segment.name for segment in last.segments] if last else [],
@@ -48,18 +53,13 @@ def _folders(path: Path, last: Manifest | None) -> Iterator[Path]:
         "waiting": [name for part in last.waiting for name in part.files] if last else [],
     }
     for kind, names in named.items():
-        for folder in path.glob(f"{kind}/*"):
-            if folder.name not in names:
-                yield folder
+        yield kind, [name for name in (path / kind).entries() if name not in names]
 
 
 def _remove(*paths: Path) -> None:
     for path in paths:
         with explain_os_errors(path):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         failpoint("unused-removed")
 
 
@@ -69,18 +69,25 @@ _LOG = logging.getLogger(__name__)
 class Housekeeping:
     """Keeps the folder of a pipeline in order for the one process that writes it."""
 
-    def __init__(self, path: Path, tables: DeltaTables, settings: StreamSettings) -> None:
-        self._path = path
+    def __init__(
+        self, path: str | Path | StreamFolder, tables: DeltaTables, settings: StreamSettings
+    ) -> None:
+        self._path = stream_folder(path)
         self._tables = tables
         self._settings = settings
-        self._commits = Commits(path)
+        self.commits = Commits(self._path)
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="stentor-compaction")
         self._compaction: Future[None] | None = None
 
     def recover(self) -> None:
-        """Bring the folder to what its manifests say, whatever a crash has left."""
-        self._tables.roll_forward(self._commits.since(-1))
-        remove_orphans(self._path, self._commits, self._tables)
+        """Bring the folder to what its manifests say, whatever a crash has left.
+
+        Where nobody can lock it, whoever was writing it before is shut out first.
+        """
+        if not self._path.is_local:
+            self.commits.take_over(writer_name())
+        self._tables.roll_forward(self.commits.since(-1))
+        remove_orphans(self._path, self.commits, self._tables)
 
     def after(self, manifest: Manifest, *, is_building: bool) -> None:
         """See to what *manifest*, just committed, allows; while bases are built nothing goes."""
@@ -92,7 +99,7 @@ class Housekeeping:
 
     def tidy(self, manifest: Manifest) -> None:
         """Remove what *manifest*, the last one, has made useless."""
-        self._commits.prune(self._settings.keep_manifests, through=manifest.batch)
+        self.commits.prune(self._settings.keep_manifests, through=manifest.batch)
         remove_unused(self._path, manifest)
 
     def close(self) -> None:

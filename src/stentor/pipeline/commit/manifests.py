@@ -2,6 +2,8 @@
 
 A batch is committed at the moment its manifest appears. Between two batches the state may be put
 into other files: that is a further revision of the last manifest, which adds nothing to the tables.
+Where nobody can lock the folder, a writer that starts puts such a revision into the place of the
+next batch: whoever was writing before finds that place taken, and the batch comes after it.
 Whatever else is in the folder counts only if the last manifest names it, or a Delta table that
 was rolled forward from manifests.
 """
@@ -16,10 +18,9 @@ from typing import Any
 
 import msgspec
 
-from stentor._files import explain_os_errors
 from stentor.errors import FolderError
 from stentor.pipeline.commit.failpoints import failpoint
-from stentor.pipeline.storage.local import put_if_absent
+from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 
 FORMAT = "stentor pipeline"
 VERSION = 2
@@ -115,6 +116,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     lanes: dict[str, Lane] = {}  # by frame, or partition of a topic
     waiting: list[WaitingPart] = []
     recent: str = ""  # hashes of the last records, in recent/; empty where no order is named
+    writer: str = ""  # who committed it, where the folder cannot be locked
 
     @property
     def spark_batch(self) -> int:
@@ -125,18 +127,39 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 class Commits:
     """The manifests in the folder of a pipeline."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path | StreamFolder) -> None:
         """The manifests of the pipeline *path*; there may be none yet."""
-        self._folder = path / "manifests"
+        self._path = stream_folder(path)
+        self._folder = self._path / "manifests"
+        self._writer = ""
+        self._slot: tuple[int, int] | None = None  # of the last manifest, where nobody can lock
 
     def last(self) -> Manifest | None:
         """The manifest of the last committed batch; None before the first."""
         entries = self._entries()
-        return _decode(self._file(*entries[-1])) if entries else None
+        found = self._decode(*entries[-1]) if entries else None
+        return None if found is None or found.batch < 0 else found
 
     def since(self, batch: int) -> Iterator[Manifest]:
         """The manifests of the batches after *batch* that are still kept, in order."""
-        return (_decode(self._file(*entry)) for entry in self._entries() if entry[0] > batch)
+        found = (self._decode(*entry) for entry in self._entries() if entry[0] > batch)
+        return (one for one in found if one.batch > batch)
+
+    def take_over(self, writer: str) -> None:
+        """Let nobody but *writer*, this process, commit from here on; where nobody can lock.
+
+        A manifest that says nothing new takes the place of the next batch.
+        """
+        entries = self._entries()
+        last = self._decode(*entries[-1]) if entries else _BEFORE_THE_FIRST
+        number = entries[-1][0] if entries else -1
+        # Where the last one is such a place itself, the next batch comes right behind it.
+        taken = bool(entries) and last.batch < number
+        slot = (number, entries[-1][1] + 1) if taken else (number + 1, 0)
+        fence = msgspec.structs.replace(last, revision=last.revision + 1, files={}, writer=writer)
+        if not self._folder.put_if_absent(_name(*slot), _encode(fence), step="manifest"):
+            raise self._another_writer(last.batch + 1)
+        self._writer, self._slot = writer, slot
 
     def commit(self, manifest: Manifest) -> None:
         """Make *manifest* the last one: when this returns, its batch has happened, for good.
@@ -144,13 +167,17 @@ class Commits:
         Raises `FolderError` where that batch, or one after it, is committed already.
         """
         failpoint("manifest-started")
-        with explain_os_errors(self._folder):
-            self._folder.mkdir(parents=True, exist_ok=True)
-        entry = manifest.batch, manifest.revision
-        if any(there >= entry for there in self._entries()):
+        slot = manifest.batch, manifest.revision
+        if self._slot is not None:
+            manifest = msgspec.structs.replace(manifest, writer=self._writer)
+            number, revision = self._slot
+            slot = (number, revision + 1) if manifest.batch <= number else (manifest.batch, 0)
+        if any(there >= slot for there in self._entries()):
             raise self._another_writer(manifest.batch)
-        if not put_if_absent(self._file(*entry), _encode(manifest), step="manifest"):
+        if not self._folder.put_if_absent(_name(*slot), _encode(manifest), step="manifest"):
             raise self._another_writer(manifest.batch)
+        if self._slot is not None:
+            self._slot = slot
         failpoint("manifest-committed")
 
     def prune(self, keep: int, *, through: int) -> None:
@@ -162,25 +189,34 @@ class Commits:
         kept = sorted({batch for batch, _ in entries})[-max(1, keep) :]
         for batch, revision in entries:
             if batch not in kept and batch <= through:
-                self._file(batch, revision).unlink()
+                self._folder.store.delete([f"{self._folder.name}/{_name(batch, revision)}"])
                 failpoint("manifest-pruned")
 
     def _entries(self) -> list[tuple[int, int]]:
         """Batch and revision of each manifest, in order."""
-        if not self._folder.is_dir():
-            return []
-        names = (_NAME.fullmatch(file.name) for file in self._folder.iterdir())
+        names = (_NAME.fullmatch(name) for name in self._folder.entries())
         return sorted((int(name[1]), int(name[2] or 0)) for name in names if name)
 
-    def _file(self, batch: int, revision: int) -> Path:
-        suffix = f".{revision}" if revision else ""
-        return self._folder / f"{batch:020d}{suffix}.json"
+    def _decode(self, batch: int, revision: int) -> Manifest:
+        name = _name(batch, revision)
+        return _decode(f"{self._folder}/{name}", self._folder.read(name))
 
     def _another_writer(self, batch: int) -> FolderError:
         return FolderError(
-            f"batch {batch} of {self._folder.parent} is committed already, by another writer or "
+            f"batch {batch} of {self._path} is committed already, by another writer or "
             "under another checkpoint; stop the other one, and start again to resume after it"
         )
+
+
+def _name(batch: int, revision: int) -> str:
+    suffix = f".{revision}" if revision else ""
+    return f"{batch:020d}{suffix}.json"
+
+
+#: What the first writer of a store that cannot be locked takes over.
+_BEFORE_THE_FIRST = Manifest(
+    batch=-1, query="", seq=0, time=0, schema={}, index="", shards=0, revision=-1
+)
 
 
 def _encode(manifest: Manifest) -> bytes:
@@ -188,10 +224,10 @@ def _encode(manifest: Manifest) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content | {"sum": _sum(content)}))
 
 
-def _decode(file: Path) -> Manifest:
-    """The manifest in *file*, brought to this version."""
+def _decode(file: str, raw: bytes) -> Manifest:
+    """The manifest in *file*, which holds *raw*, brought to this version."""
     try:
-        content = msgspec.json.decode(file.read_bytes())
+        content = msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
         raise _damaged(file, f"it cannot be read ({error})") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -223,5 +259,5 @@ def _sum(content: dict[str, Any]) -> str:
     return hashlib.blake2b(msgspec.json.encode(content), digest_size=16).hexdigest()
 
 
-def _damaged(file: Path, what: str) -> FolderError:
+def _damaged(file: str, what: str) -> FolderError:
     return FolderError(f"{file} is damaged: {what}; restore it from a backup")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 from stentor.errors import StentorError
@@ -30,7 +31,7 @@ _UNITS: Final = (
 
 def explanation(config: StreamConfig, slots: int | None = None) -> list[tuple[str, str]]:
     """Each subject and what there is to say about it; *slots* is how many tasks run at a time."""
-    last = Commits(config.path).last()
+    last = Commits(config.folder).last()
     settings = config.settings
     subjects = [
         ("Sources", "\n".join(map(_source, config.sources))),
@@ -67,11 +68,12 @@ def mistakes(config: StreamConfig) -> list[str]:
         found += [f"{source.name}, options, {one}" for one in secret_mistakes(source.options)]
     if config.kafka is not None:
         found += [f"[kafka], options, {one}" for one in secret_mistakes(config.kafka.options)]
-    if config.path.exists() and not config.path.is_dir():
+    found += [f"[storage], {one}" for one in secret_mistakes(config.settings.storage)]
+    if isinstance(config.path, Path) and config.path.exists() and not config.path.is_dir():
         found.append(f"[tables], path: {config.path} is a file; expected a folder, or none yet")
         return found
     try:
-        last = Commits(config.path).last()
+        last = Commits(config.folder).last()
         if last is not None:
             check_unchanged(last, config.path, config.settings, config.schema)
     except StentorError as error:

@@ -22,6 +22,7 @@ from stentor.index.catalog import index_class
 from stentor.index.storage.folders import has_scheme
 from stentor.model import Kind, Schema
 from stentor.pipeline.config.reader import (
+    Attributes,
     Count,
     Distance,
     Share,
@@ -34,6 +35,7 @@ from stentor.pipeline.config.reader import (
     shown,
 )
 from stentor.pipeline.sources import (
+    FIELDS,
     KEYS,
     RANGE,
     SOURCES,
@@ -42,8 +44,12 @@ from stentor.pipeline.sources import (
     What,
     source_named,
 )
+from stentor.pipeline.storage.credentials import storage_options
+from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 from stentor.pipeline.stream.settings import PartitionName, PlanName, StreamSettings
+from stentor.wire.events import RESERVED
 from stentor.wire.limits import RecordLimits
+from stentor.wire.mapping import NO_MAPPING, ColumnMapping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +61,7 @@ if TYPE_CHECKING:
 ANY: Final = "any"
 _SECTIONS: Final = (
     "schema", "tables", "index", "plan", "order", "limits", "trigger", "kafka", "retention",
-    "merge",
+    "merge", "storage",
 )  # fmt: skip
 _LIMITS: Final = ("attributes", "string_bytes", "record_bytes")
 KINDS: Final = (*Kind, Kind.NUMBER + RANGE, Kind.TIMESTAMP + RANGE)
@@ -79,8 +85,8 @@ class StreamConfig:
     """What a file says: where records come from, where tables go, and how."""
 
     sources: tuple[SourceSettings, ...]
-    path: Path
-    checkpoint: Path | None = None
+    path: Path | StreamFolder
+    checkpoint: Path | StreamFolder | None = None
     kinds: Mapping[str, str] | None = None
     """Of attributes; None where they are to be inferred."""
     plane: bool = False
@@ -96,6 +102,21 @@ class StreamConfig:
             return None
         plain = {name: kind.removesuffix(RANGE) for name, kind in self.kinds.items()}
         return Schema.declare(plain, plane=self.plane)
+
+    @property
+    def folder(self) -> StreamFolder:
+        """The folder of the stream, reached as far as that goes without a session of Spark."""
+        return stream_folder(
+            self.path,
+            options=storage_options(None, self.settings.storage),
+            cache=self.settings.local_cache,
+        )
+
+    @property
+    def uses_s3(self) -> bool:
+        """Whether the session needs Spark's own way to S3 (`spark.s3.s3_jars`)."""
+        addresses = (self.checkpoint or self.path, *(one.path for one in self.sources))
+        return any(str(one).startswith(("s3:", "s3a:")) for one in addresses)
 
     @property
     def uses_kafka(self) -> bool:
@@ -133,9 +154,14 @@ def start_from(
     from stentor.pipeline.sinks.kafka import deliveries_to_kafka
     from stentor.pipeline.sources import open_source
     from stentor.pipeline.sources.attribute_types import committed_kinds
+    from stentor.pipeline.spark.s3 import let_spark_reach
     from stentor.pipeline.stream.start import run
 
-    kinds = config.kinds if config.kinds is not None else committed_kinds(config.path)
+    options = storage_options(spark, config.settings.storage)
+    path = stream_folder(config.path, options=options, cache=config.settings.local_cache)
+    for source in config.sources:
+        let_spark_reach(spark, source.path or "", options)
+    kinds = config.kinds if config.kinds is not None else committed_kinds(path)
     frames = [
         open_source(spark, source, kinds)._replace(most_rejected=source.most_rejected)
         for source in config.sources
@@ -144,12 +170,12 @@ def start_from(
     if config.kafka is not None:
         out = config.kafka
         outbox = deliveries_to_kafka(
-            spark, config.path, topic=out.topic, servers=out.servers, options=out.options
+            spark, path, topic=out.topic, servers=out.servers, options=out.options
         )
         outboxes.append(outbox)
     return run(
         frames,
-        config.path,
+        path,
         config.settings,
         config.schema,
         config.trigger,
@@ -175,6 +201,8 @@ class _Settings(Struct):
     idle: Span | None = _key("order.idle")
     most_rejected: Share | None = _key("limits.rejected")
     partition: PartitionName | None = _key("tables.partition")
+    include: Attributes | None = _key("tables.include")
+    stayed: Truth | None = _key("tables.stayed")
     retention: Span | None = _key("retention.files")
     keep_deliveries: Span | None = _key("retention.deliveries")
     keep_events: Span | None = _key("retention.events")
@@ -206,9 +234,8 @@ def _read(raw: Mapping[str, Any], folder: Path, mistakes: list[str]) -> StreamCo
     by, time = (sections["order"].get(name, Text) for name in ("by", "time"))
     sources = _sources(top, folder, Columns(order=by, time=time))
     _check_sources(top, sources, kinds)
-    path, checkpoint, cache = (
-        sections["tables"].folder(name, folder) for name in ("path", "checkpoint", "local_cache")
-    )
+    path, checkpoint = (sections["tables"].address(name, folder) for name in ("path", "checkpoint"))
+    cache = sections["tables"].folder("local_cache", folder)
     sections["tables"].require("path", "the folder of the tables")
     plane = sections["index"].get("plane", Truth) or False
     if plane and kinds is None:
@@ -216,6 +243,7 @@ def _read(raw: Mapping[str, Any], folder: Path, mistakes: list[str]) -> StreamCo
     settings = _settings(sections, sources)
     if cache is not None:
         settings = replace(settings, local_cache=str(cache))
+    settings = replace(settings, storage=sections["storage"].options(folder))
     trigger = _trigger(sections["trigger"])
     kafka = _kafka(sections["kafka"], folder) if "kafka" in raw else None
     for section in (top, *sections.values()):
@@ -321,6 +349,7 @@ def _source(section: TomlSection, folder: Path, default: Columns) -> SourceSetti
     named = section.inner("columns")
     columns = {name: found for name in _COLUMNS if (found := named.get(name, Text)) is not None}
     named.close()
+    mapping = _mapping(section.inner("attributes"))
     options = section.inner("options").options(folder)
     if of is not None:
         for key, sentence in source_named(of).option_mistakes(options):
@@ -331,7 +360,22 @@ def _source(section: TomlSection, folder: Path, default: Columns) -> SourceSetti
     found = {name: value for name, value in asdict(given).items() if value is not None}
     if given.path is not None and not has_scheme(given.path):
         found["path"] = str(folder / given.path)
-    return SourceSettings(**found, format=of, columns=replace(default, **columns), options=options)
+    return SourceSettings(
+        **found,
+        format=of,
+        columns=replace(default, **columns),
+        attributes=mapping,
+        options=options,
+    )
+
+
+def _mapping(section: TomlSection) -> ColumnMapping:
+    """What attributes are made of: `loc = ["lon", "lat"]`, `price = "Preis"`."""
+    try:
+        return ColumnMapping.of(section.pairs())
+    except SettingsError as error:
+        section.add_mistake(None, str(error))
+        return NO_MAPPING
 
 
 def _check_fit(section: TomlSection, of: str) -> None:
@@ -369,3 +413,13 @@ def _check_sources(
             top.add_mistake(
                 "[schema]", f"missing; expected because {one.name} cannot be looked into"
             )
+    declared = kinds or {}
+    for one in sources:
+        for what in FIELDS[one.kind] if one.kind != "changes" else ():
+            name = one.columns.of(what)
+            if one.columns.is_named(what) and name in declared and name not in RESERVED:
+                top.add_mistake(
+                    f"[schema], {name}",
+                    f"in {one.name} it holds the {what}, so that no subscription could ask for it; "
+                    "let events carry it as an attribute of another name too",
+                )

@@ -18,8 +18,10 @@ from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_
 import msgspec
 from msgspec import Meta
 
+from stentor.errors import SettingsError
 from stentor.index.storage.folders import has_scheme, scheme_mistake
 from stentor.pipeline.secrets import beside
+from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 
 _UNITS: Final = {
     "ms": timedelta(milliseconds=1),
@@ -54,11 +56,23 @@ def _distance_of(value: object) -> int | timedelta | None:
     return value if type(value) is int and value >= 0 else span_of(value)
 
 
+def _attributes_of(value: object) -> tuple[str, ...] | str | None:
+    if value == "all":
+        return "all"
+    is_list = isinstance(value, list) and all(isinstance(one, str) and one for one in value)
+    return tuple(value) if is_list and isinstance(value, list) else None
+
+
 # What a key may be. `expected` is used in the sentence about what is not; `read`, where msgspec has
 # no such type, gives the value or None.
 _A_SPAN: Final = 'a span like "7 days" (ms, seconds, minutes, hours, days, weeks)'
 Text = Annotated[str, Meta(pattern=r"\S", extra={"expected": "a text"})]
 Texts = Annotated[tuple[str, ...], Meta(extra={"expected": "a list of texts"})]
+#: Names of attributes, or "all".
+Attributes = Annotated[
+    tuple[str, ...] | str,
+    Meta(extra={"expected": 'a list of attributes, or "all"', "read": _attributes_of}),
+]
 Truth = Annotated[bool, Meta(extra={"expected": "true or false"})]
 Count = Annotated[int, Meta(ge=1, extra={"expected": "a whole number of at least 1"})]
 Share = Annotated[float, Meta(ge=0, le=1, extra={"expected": "a share, 0 to 1"})]
@@ -134,6 +148,17 @@ class TomlSection:
             self.add_mistake(key, scheme_mistake(value))
             return None
         return None if value is None else beside / value
+
+    def address(self, key: str, beside: Path) -> Path | StreamFolder | None:
+        """A folder of this machine or of a store; a relative one is *beside* the file."""
+        value = cast("str | None", self.get(key, Text))
+        if value is None or not has_scheme(value):
+            return None if value is None else beside / value
+        try:
+            return stream_folder(value, key)
+        except SettingsError as error:
+            self.add_mistake(key, str(error).removeprefix(f"{key}: "))
+            return None
 
     def inner(self, key: str, location: str | None = None) -> TomlSection:
         """The table under *key*, empty where there is none."""

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from stentor.errors import StentorError
 from stentor.model import Schema
-from stentor.model.record import Publish
+from stentor.model.record import EVENT_OPS, Publish
 from stentor.pipeline.config.file import StreamConfig
 from stentor.pipeline.sources import RANGE, SourceSettings, source_named
 from stentor.wire.files import stripped
-from stentor.wire.records import EVENT_OPS
 
 if TYPE_CHECKING:
     from stentor.pipeline.sources import TextFile

@@ -11,12 +11,12 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from stentor._files import explain_os_errors, replace
+from stentor._files import replace
 from stentor.errors import FolderError, SettingsError
-from stentor.index.storage.folders import local_folder
 from stentor.pipeline.commit.manifests import Commits, Manifest
 from stentor.pipeline.secrets import resolved
 from stentor.pipeline.spark.jars import fetched_jars
+from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 from stentor.pipeline.stream.progress import BatchProgress
 from stentor.pipeline.tables import read
 from stentor.pipeline.tables.files import table_folder
@@ -26,17 +26,22 @@ class Outbox:
     """Hands what a pipeline has committed to *send*: `send_waiting` first, then batch by batch."""
 
     def __init__(
-        self, spark: SparkSession, path: str | Path, name: str, send: Callable[[DataFrame], None]
+        self,
+        spark: SparkSession,
+        path: str | Path | StreamFolder,
+        name: str,
+        send: Callable[[DataFrame], None],
     ) -> None:
         """The outbox of the pipeline *path* that is called *name*; nothing is sent yet.
 
         *send* returns when the rows of the table of deliveries that it gets have arrived.
         """
         self._spark = spark
-        self._path = local_folder(path, "path").resolve()
+        self._path = stream_folder(path)
         self._commits = Commits(self._path)
         self._send = send
-        self._marker = self._path / "sent" / f"{name}.batch"
+        self._sent = self._path / "sent"
+        self._marker = f"{name}.batch"
 
     def __call__(self, progress: BatchProgress) -> None:
         """Send the deliveries of a batch that was just committed."""
@@ -52,9 +57,10 @@ class Outbox:
         committed = -1 if last is None else last.batch
         if sent > committed:
             raise FolderError(
-                f"{self._marker} says that batch {sent} was sent, but the last one of {self._path} "
-                f"is {committed}, so the folder is older than what was sent; write the last batch "
-                "that is right into the file, or remove it to send all deliveries again"
+                f"{self._sent}/{self._marker} says that batch {sent} was sent, but the last one of "
+                f"{self._path} is {committed}, so the folder is older than what was sent; write "
+                "the last batch that is right into the file, or remove it to send all deliveries "
+                "again"
             )
         if sent == committed:
             return
@@ -70,33 +76,38 @@ class Outbox:
             names = [one.name for each in waiting for one in each.files.get("deliveries", ())]
             if not names:
                 return None
-            files = [folder / name for name in names]
-            if all(file.exists() for file in files):
-                return self._spark.read.parquet(*map(_uri, files))
+            if set(names) <= set(folder.names()):
+                root = re.sub(r"([\\*?\[\]{}])", r"\\\1", folder.spark_address)  # no patterns
+                return self._spark.read.parquet(*(f"{root}/{name}" for name in names))
         # Manifests are gone, or files merged into larger ones: the table has all of their rows.
         return read(self._spark, self._path, "deliveries").where(F.col("batch") > sent)
 
     def _read_marker(self) -> int:
         """The last batch that was sent; -1 where none was."""
         try:
-            return int(self._marker.read_text("ascii"))
+            if not self._sent.is_local:  # nothing is changed there: a file for each batch
+                return max(self._marked(), default=-1)
+            return int((self._sent.local / self._marker).read_text("ascii"))
         except FileNotFoundError:
             return -1
         except ValueError:
             raise FolderError(
-                f"{self._marker} does not hold the number of a batch; write the last one that "
-                "was sent into it, or remove it to send all deliveries again"
+                f"{self._sent}/{self._marker} does not hold the number of a batch; write the last "
+                "one that was sent into it, or remove it to send all deliveries again"
             ) from None
 
     def _write_marker(self, batch: int) -> None:
-        with explain_os_errors(self._marker):
-            self._marker.parent.mkdir(exist_ok=True)
-            replace(self._marker, str(batch).encode("ascii"))
+        if self._sent.is_local:
+            replace(self._sent.new(self._marker), str(batch).encode("ascii"))
+            return
+        old = self._marked()
+        self._sent.put_if_absent(f"{self._marker}.{batch}", b"sent")
+        self._sent.remove(f"{self._marker}.{one}" for one in old if one != batch)
 
-
-def _uri(file: Path) -> str:
-    # Without a scheme Spark may look into HDFS; these characters it takes for a pattern.
-    return "file:" + re.sub(r"([\\*?\[\]{}])", r"\\\1", file.as_posix())
+    def _marked(self) -> list[int]:
+        prefix = f"{self._marker}."
+        names = (name for name in self._sent.entries() if name.startswith(prefix))
+        return [int(name.removeprefix(prefix)) for name in names]
 
 
 _CONNECTOR: Final = Path(__file__).with_name("kafka_connector.txt")
@@ -104,6 +115,13 @@ _CONNECTOR: Final = Path(__file__).with_name("kafka_connector.txt")
 
 #: The Spark that the pinned connector is for.
 _SPARK: Final = "4.2."
+
+#: The writer's own patience, in milliseconds: a Kafka that is down is noticed within 30 seconds.
+_QUICK_TO_NOTICE: Final = {
+    "kafka.max.block.ms": "25000",
+    "kafka.request.timeout.ms": "10000",
+    "kafka.delivery.timeout.ms": "25000",
+}
 
 _JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
 
@@ -125,7 +143,7 @@ def connector_jars() -> list[str]:
 
 def deliveries_to_kafka(
     spark: SparkSession,
-    path: str | Path,
+    path: str | Path | StreamFolder,
     *,
     topic: str,
     servers: str,
@@ -136,7 +154,8 @@ def deliveries_to_kafka(
     *options* are further ones of Spark's writer, as `kafka.security.protocol`; `${NAME}` and
     `${file:PATH}` in them are secrets of the environment or of a file.
     """
-    chosen = {**resolved(options or {}), "kafka.bootstrap.servers": servers, "topic": topic}
+    own = {"kafka.bootstrap.servers": servers, "topic": topic}
+    chosen = {**_QUICK_TO_NOTICE, **resolved(options or {}), **own}
 
     def send(deliveries: DataFrame) -> None:
         messages(deliveries).write.format("kafka").options(**chosen).save()
@@ -145,14 +164,25 @@ def deliveries_to_kafka(
 
 
 def messages(deliveries: DataFrame) -> DataFrame:
-    """The message of each of *deliveries*: key, value (JSON) and a header `batch`."""
-    names = ("event", "subscription", "change", "score", "seq", "time", "batch")
+    """The message of each of *deliveries*: key, value (JSON) and a header `batch`.
+
+    Attributes that deliveries tell are an object in the value.
+    """
+    names = ["event", "subscription", "change", "score", "seq", "time", "batch"]
+    value = F.to_json(F.struct(*names), _JSON)
+    if "attributes" in deliveries.columns:
+        value = F.to_json(F.struct(*names, "alternative"), _JSON)
+        object_end = F.concat(F.lit(',"attributes":'), F.col("attributes"), F.lit("}"))
+        open_end = F.substring(value, F.lit(1), F.length(value) - F.lit(1))
+        value = F.when(F.col("attributes").isNull(), value).otherwise(
+            F.concat(open_end, object_end)
+        )
     key = F.concat_ws("/", "event", "subscription", "change", F.col("seq").cast("string"))
     header = F.struct(
         F.lit("batch").alias("key"), F.col("batch").cast("string").cast("binary").alias("value")
     )
     return deliveries.select(
         key.alias("key"),
-        F.to_json(F.struct(*names), _JSON).alias("value"),
+        value.alias("value"),
         F.array(header).alias("headers"),
     )

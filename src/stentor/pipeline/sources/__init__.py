@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol
 
 from stentor.errors import SettingsError
+from stentor.wire.mapping import NO_MAPPING, ColumnMapping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,6 +81,8 @@ class SourceSettings:
     servers: str | None = None
     """Of Kafka: host:port, several with commas."""
     columns: Columns = DEFAULT_COLUMNS
+    attributes: ColumnMapping = NO_MAPPING
+    """What attributes are made of, where the columns are called otherwise."""
     drop: tuple[str, ...] = ()
     """Columns of Parquet or Delta that are neither fields nor attributes."""
     max_files: int | None = None

@@ -5,7 +5,8 @@
     boolean     boolean
     timestamp   timestamp, timestamp_ntz (taken as UTC), date
     point       array of numbers, struct<lon, lat>, <longitude, latitude>, <x, y>, or GeoJSON's
-                struct<type, coordinates>
+                struct<type, coordinates>; well-known text and binary where the schema says so
+    set         array of strings; of numbers where the schema says so; struct<set> of its text
     a range     struct<low, high> of two numbers or two timestamps: of their kind
 
 These are the types that `stentor.wire.cells` reads from Arrow.
@@ -23,7 +24,15 @@ from stentor.errors import SettingsError
 from stentor.model import Kind, Schema
 from stentor.pipeline.commit.manifests import Commits
 from stentor.pipeline.sources import RANGE
-from stentor.pipeline.sources.values import NUMBER_RANGE, POINT, TIME_RANGE, is_number, is_range
+from stentor.pipeline.sources.values import (
+    NUMBER_RANGE,
+    POINT,
+    SET,
+    TIME_RANGE,
+    is_number,
+    is_range,
+)
+from stentor.pipeline.storage.folder import StreamFolder
 
 _PAIRS: Final = ({"x", "y"}, {"lon", "lat"}, {"longitude", "latitude"})
 _EXPECTED: Final = (
@@ -36,6 +45,7 @@ _TYPES: Final[dict[str, T.DataType]] = {
     Kind.BOOLEAN: T.BooleanType(),
     Kind.TIMESTAMP: T.TimestampType(),
     Kind.POINT: POINT,
+    Kind.SET: SET,
     Kind.NUMBER + RANGE: NUMBER_RANGE,
     Kind.TIMESTAMP + RANGE: TIME_RANGE,
 }
@@ -53,13 +63,20 @@ def kind_of_type(of: T.DataType, declared: Kind | None = None) -> Kind | None:
     if is_number(of):
         return Kind.NUMBER
     if isinstance(of, (T.StringType, T.CharType, T.VarcharType)):
-        return Kind.TIMESTAMP if declared is Kind.TIMESTAMP else Kind.STRING
+        is_text_of = declared in (Kind.TIMESTAMP, Kind.POINT, Kind.SET)
+        return declared if is_text_of else Kind.STRING
+    if isinstance(of, T.BinaryType):
+        return declared if declared is Kind.POINT else None
     if isinstance(of, T.BooleanType):
         return Kind.BOOLEAN
     if isinstance(of, (T.TimestampType, T.TimestampNTZType, T.DateType)):
         return Kind.TIMESTAMP
     if isinstance(of, T.ArrayType):
-        return Kind.POINT if is_number(of.elementType) else None
+        if isinstance(of.elementType, T.StringType):
+            return Kind.SET
+        if not is_number(of.elementType):
+            return None
+        return Kind.SET if declared is Kind.SET else Kind.POINT
     if isinstance(of, T.StructType):
         return _kind_of_struct(of, declared)
     return None
@@ -80,6 +97,8 @@ def usable_types(
             continue
         expected = declared.kind(name) if declared is not None else None
         kind = kind_of_type(of, expected)
+        if kind is None and declared is None:
+            continue  # nobody can ask for it
         if kind is None:
             mistakes.append(
                 f"{frame}, column {name!r}: {of.simpleString()} is no type of an attribute; "
@@ -92,7 +111,7 @@ def usable_types(
                 f"got {of.simpleString()}; cast the column, or change the schema"
             )
         else:
-            found[name] = of
+            found[name] = _TYPES[kind] if kind_of_type(of) not in (None, kind) else of
     return found, mistakes
 
 
@@ -201,7 +220,7 @@ def schema_of(types: T.StructType, *, plane: bool = False) -> Schema:
     return Schema.closed(kinds, plane=plane)
 
 
-def committed_kinds(path: Path) -> dict[str, str] | None:
+def committed_kinds(path: Path | StreamFolder) -> dict[str, str] | None:
     """The kinds of attributes that the pipeline *path* began with; None before its first batch."""
     last = Commits(path).last()
     if last is None:
@@ -225,6 +244,8 @@ def _merged(first: T.DataType, second: T.DataType, declared: Kind | None) -> T.D
         return NUMBER_RANGE if has_range else T.DoubleType()
     if kinds == {Kind.TIMESTAMP}:
         return TIME_RANGE if has_range else T.TimestampType()
+    if kinds == {Kind.SET}:
+        return SET
     return POINT if kinds == {Kind.POINT} else None
 
 
@@ -235,6 +256,8 @@ def _kind_of_struct(of: T.StructType, declared: Kind | None) -> Kind | None:
     if set(fields) == {"type", "coordinates"}:
         is_pair = kind_of_type(fields["coordinates"]) is Kind.POINT
         return Kind.POINT if is_pair and isinstance(fields["type"], T.StringType) else None
+    if set(fields) == {"set"}:
+        return Kind.SET
     if set(fields) == {"low", "high"}:
         kinds = {kind_of_type(one, declared) for one in fields.values()}
         return kinds.pop() if kinds in ({Kind.NUMBER}, {Kind.TIMESTAMP}) else None

@@ -110,7 +110,7 @@ class TextSource:
 
     def text_format(self, settings: SourceSettings) -> TextFormat:
         """How the workers read the texts."""
-        return TextFormat(settings.kind, settings.columns)
+        return TextFormat(settings.kind, settings.columns, mapping=settings.attributes)
 
     def kinds_of_texts(
         self, settings: SourceSettings, texts: list[tuple[str, bytes]]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from stentor.errors import SettingsError
+from stentor.model import Kind
 from stentor.pipeline.sources import SourceSettings
 from stentor.pipeline.sources.base import FileSource, TextSource, taken
 from stentor.pipeline.sources.text_records import TextFormat
@@ -68,7 +69,9 @@ class Csv(FileSource, TextSource):
 
     def text_format(self, settings: SourceSettings) -> TextFormat:
         """How its lines are taken apart."""
-        return TextFormat(settings.kind, settings.columns, Dialect.of(settings.options))
+        return TextFormat(
+            settings.kind, settings.columns, Dialect.of(settings.options), settings.attributes
+        )
 
     def option_mistakes(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """That there would be no header."""
@@ -92,6 +95,9 @@ class Csv(FileSource, TextSource):
                 if cell not in ("", dialect.null):
                     cells.setdefault(name, []).append(cell)
         left_out = taken(settings)
-        return {
-            name: str(kind_of_cells(own)) for name, own in cells.items() if name not in left_out
-        }
+        kinds = {name: str(kind_of_cells(own)) for name, own in cells.items()}
+        for name, columns in settings.attributes.sources:
+            given = [kinds.pop(one, None) for one in columns]
+            if None not in given:
+                kinds[name] = str(given[0] if len(given) == 1 else Kind.POINT)
+        return {name: kind for name, kind in kinds.items() if name not in left_out}

@@ -68,6 +68,7 @@ def _stream(spark: SparkSession, settings: SourceSettings) -> Frame:
     from stentor.pipeline.sources.columns import Origin, column_of
     from stentor.pipeline.sources.frames import Frame
     from stentor.pipeline.sources.readers import file_reader, load
+    from stentor.pipeline.sources.shape import shaped
 
     reader = file_reader(spark, settings, streaming=True)
     df = load(reader, "delta", settings, _NO_JARS)
@@ -83,6 +84,7 @@ def _stream(spark: SparkSession, settings: SourceSettings) -> Frame:
         F.col("_metadata.file_path").alias(Origin.SOURCE),
         F.col("_metadata.row_index").alias(Origin.OFFSET),
     )
+    df = shaped(df, settings.attributes)
     return Frame(df, settings.kind, settings.name, settings.columns)
 
 

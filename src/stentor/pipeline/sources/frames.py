@@ -32,6 +32,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from stentor.errors import SettingsError
 from stentor.model import Schema
+from stentor.model.record import BRINGING_OPS, OPS
 from stentor.pipeline.sources import DEFAULT_COLUMNS, FIELDS, Columns, What
 from stentor.pipeline.sources.attribute_types import common_types, nullable, usable_types
 from stentor.pipeline.sources.columns import (
@@ -44,8 +45,10 @@ from stentor.pipeline.sources.columns import (
 )
 from stentor.pipeline.sources.text_records import ALLOWED, TextFormat
 from stentor.pipeline.sources.values import (
+    SET,
     Read,
     is_number,
+    is_point,
     is_range,
     is_whole,
     no_problem,
@@ -54,10 +57,10 @@ from stentor.pipeline.sources.values import (
     read_integer,
     read_point,
     read_range,
+    read_set,
     read_time,
 )
 from stentor.wire.events import NESTED
-from stentor.wire.records import OPS
 
 if TYPE_CHECKING:
     from stentor.pipeline.sources.parquet_files import ParquetFiles
@@ -273,7 +276,7 @@ class FrameFields:
                 problems.append(read.problem)
         whole = F.struct(*cells).cast(types)
         if self.what == "records":
-            is_event = self._column("op").isin("publish", "update")
+            is_event = self._column("op").isin(*BRINGING_OPS)
             return F.when(is_event, whole), [F.when(is_event, one) for one in problems]
         return whole, problems
 
@@ -308,7 +311,9 @@ def _as_type(given: Column, of: T.DataType, wanted: T.StructField) -> Read:
         return read_time(given, of, wanted.name)
     if is_range(wanted.dataType) and isinstance(wanted.dataType, T.StructType):
         return Read(read_range(given, of, wanted.dataType), no_problem())
-    if isinstance(wanted.dataType, T.ArrayType):
+    if wanted.dataType == SET:
+        return Read(read_set(given, of), no_problem())
+    if is_point(wanted.dataType):
         return read_point(given, of, wanted.name)
     if is_whole(of) and isinstance(wanted.dataType, T.DoubleType):
         # What stays an integer is judged by the step that reads it.
@@ -325,7 +330,7 @@ def _as_type(given: Column, of: T.DataType, wanted: T.StructField) -> Read:
 def packed(records: DataFrame, attributes: T.StructType, frames: Sequence[Frame]) -> DataFrame:
     """The canonical *records* of *frames*, packed."""
     names = [name for name in COLUMNS if name not in _absent(frames)]
-    points = [one.name for one in attributes.fields if isinstance(one.dataType, T.ArrayType)]
+    points = [one.name for one in attributes.fields if is_point(one.dataType)]
     given = {name: F.col("attributes").getField(name) for name in points}
     if "at" in names:
         given["at"] = F.col("at")
@@ -347,7 +352,7 @@ def packed_types(attributes: T.StructType) -> T.StructType:
     """What *attributes* are once they are packed."""
     return T.StructType(
         [
-            T.StructField(one.name, POINT_STRUCT) if isinstance(one.dataType, T.ArrayType) else one
+            T.StructField(one.name, POINT_STRUCT) if is_point(one.dataType) else one
             for one in attributes.fields
         ]
     )

@@ -42,7 +42,7 @@ class JsonLines(FileSource, TextSource):
         self, settings: SourceSettings, texts: list[tuple[str, bytes]]
     ) -> dict[str, str]:
         """What `stentor.wire` learns of the first lines; bad ones teach nothing."""
-        reading = ReadSettings(default_op=ALLOWED[settings.kind][1])
+        reading = ReadSettings(default_op=ALLOWED[settings.kind][1], columns=settings.attributes)
         schema, ranges = Schema(), set()
         for _, text in texts:
             data = stripped(text)

@@ -86,6 +86,9 @@ class Kafka(TextSource):
             reader = reader.option("maxOffsetsPerTrigger", settings.max_records)
         reader = reader.option("kafka.bootstrap.servers", settings.servers)
         reader = reader.option("subscribe", settings.topic)
+        for name, most in QUICK_TO_NOTICE.items():
+            if name not in settings.options:
+                reader = reader.option(name, most)
         if "startingOffsets" not in settings.options:
             reader = reader.option("startingOffsets", "earliest")
         df = load(reader, "kafka", settings, _NO_CONNECTOR)
@@ -106,6 +109,13 @@ class Kafka(TextSource):
     def explain_failure(self, text: str) -> SettingsError | None:
         """Nothing that Spark does not say itself."""
         return None
+
+
+#: Kafka's own patience, in milliseconds: one that is down is noticed within 30 seconds.
+QUICK_TO_NOTICE: Final = {
+    "kafka.default.api.timeout.ms": "25000",
+    "kafka.request.timeout.ms": "20000",
+}
 
 
 def topic_mistake(servers: str, topic: str) -> str | None:

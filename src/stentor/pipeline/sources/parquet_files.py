@@ -45,6 +45,7 @@ from stentor.pipeline.sources.columns import (
 )
 from stentor.pipeline.sources.frames import FRAME, Frame, canonical, packed
 from stentor.pipeline.sources.readers import file_reader, load
+from stentor.pipeline.sources.shape import shaped
 from stentor.pipeline.sources.values import is_range, problem_where
 from stentor.wire.events import NESTED
 
@@ -262,11 +263,12 @@ class ParquetFiles:
             for name in df.columns
             if name not in self.source.drop
         ]
-        return df.select(
+        rows = df.select(
             *kept,
             F.col("_metadata.file_path").alias(Origin.SOURCE),
             F.col("_metadata.row_index").alias(Origin.OFFSET),
         )
+        return rows if self.source.kind == "changes" else shaped(rows, self.source.attributes)
 
     @property
     def _base(self) -> dict[str, str]:

@@ -22,7 +22,7 @@ from stentor.pipeline.secrets import resolved, without_secrets
 from stentor.pipeline.sources import FIELDS, SourceSettings
 from stentor.pipeline.sources.columns import Origin
 from stentor.pipeline.sources.text_records import TextFormat, TextReader
-from stentor.pipeline.sources.values import NUMBER_RANGE, TIME_RANGE
+from stentor.pipeline.sources.values import NUMBER_RANGE, SET, TIME_RANGE
 from stentor.wire.events import NESTED
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 from stentor.wire.rejected import raw_text
@@ -40,6 +40,7 @@ _ATTRIBUTES: Final = {
     Kind.STRING: T.StringType(),
     Kind.BOOLEAN: T.BooleanType(),
     Kind.POINT: _POINT,
+    Kind.SET: SET,
 }
 _FIELDS: Final = {
     "op": T.StringType(),
@@ -87,7 +88,7 @@ def load(reader: Any, of: str, settings: SourceSettings, no_jars: str | None = N
         found: DataFrame = reader.load() if settings.path is None else reader.load(settings.path)
         return found
     except (AnalysisException, Py4JJavaError) as error:
-        said = str(error)
+        said = str(getattr(error, "java_exception", error))
         if no_jars and ("DATA_SOURCE_NOT_FOUND" in said or "find data source" in said):
             raise SettingsError(f"{settings.name}: {no_jars}") from None
         if "PATH_NOT_FOUND" in said or "UNABLE_TO_INFER_SCHEMA" in said:

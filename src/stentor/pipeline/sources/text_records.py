@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 
 from stentor.encoding.columns import Int64
 from stentor.errors import RecordError, StentorError
-from stentor.model import Constant, Event, Kind, Point, Schema
+from stentor.model import Constant, Event, Kind, Point, Schema, Set
+from stentor.model.record import BRINGING_OPS, EVENT_OPS, OPS, Op
+from stentor.model.values.members import set_text
 from stentor.model.values.string import describe
 from stentor.model.values.time import read_time
 from stentor.pipeline.sources import DEFAULT_COLUMNS, Columns, What
@@ -25,10 +27,14 @@ from stentor.wire.csv import Dialect, is_whole, read_cell, read_json, read_numbe
 from stentor.wire.events import event_from_dict
 from stentor.wire.files import BOM, stripped
 from stentor.wire.formats import ReadSettings, objects_of, plain_object
-from stentor.wire.json_columns import ATTRIBUTE_TYPES, LOCATION, TIME, PlainLines
+from stentor.wire.json_columns import ATTRIBUTE_TYPES, LOCATION, TIME, PlainLines, set_array
 from stentor.wire.json_text import from_json, to_json
 from stentor.wire.limits import RecordLimits
-from stentor.wire.records import EVENT_OPS, OPS, Op, change_from_dict, head_of
+from stentor.wire.mapping import NO_MAPPING, ColumnMapping
+from stentor.wire.records import (
+    change_from_dict,
+    head_of,
+)
 
 #: What the records of a source may do, and what one does that says nothing.
 ALLOWED: Final[dict[What, tuple[tuple[str, ...], Op | None]]] = {
@@ -54,6 +60,7 @@ class TextFormat:
     kind: What
     columns: Columns = DEFAULT_COLUMNS
     dialect: Dialect | None = None
+    mapping: ColumnMapping = NO_MAPPING
 
 
 class TextReader:
@@ -64,14 +71,16 @@ class TextReader:
         self._texts = texts
         self._schema = schema.frozen()
         self._most_bytes = limits.record_bytes
-        self._settings = ReadSettings(default_op=ALLOWED[texts.kind][1], limits=limits)
+        self._settings = ReadSettings(
+            default_op=ALLOWED[texts.kind][1], limits=limits, columns=texts.mapping
+        )
         names = {one: texts.columns.of(one) for one in _FIELDS}
         # A field under another name; and what is then no field, though it is called like one.
         self._renamed = {name: one for one, name in names.items() if name not in (None, one)}
         self._hidden = [one for one in self._renamed.values() if one not in self._renamed]
         self._headers: dict[str | None, list[str]] = {}
         # What a record may be called otherwise is looked up one by one.
-        is_plain = not self._renamed and texts.columns.order not in schema
+        is_plain = not self._renamed and not texts.mapping and texts.columns.order not in schema
         is_plain &= texts.dialect is None and texts.kind != "changes"
         needs_op = ALLOWED[texts.kind][1] is None
         self._lines = PlainLines(self._schema, limits, needs_op=needs_op) if is_plain else None
@@ -157,7 +166,7 @@ class TextReader:
         if self._texts.columns.time is None:
             time = None
         position = self._position(order)
-        if op in ("publish", "update"):
+        if op in BRINGING_OPS:
             event = event_from_dict(plain, self._schema, self._settings.limits, op)
             if event.among:
                 raise RecordError("a stream's events are for everybody", field="among")
@@ -232,13 +241,20 @@ class TextReader:
     def _value(self, name: str, cell: str) -> Any:
         """The value of a *cell*'s text, in a column called *name*."""
         columns = self._texts.columns
-        if name in (columns.order, columns.id, columns.op, columns.expression):
-            return cell
         if name in ("seq", "time", columns.time, columns.until):
             return read_number_or_text(cell)
+        if name in (columns.order, columns.id, columns.op, columns.expression):
+            return cell
         if name in (columns.at, columns.weights):
             return read_json(cell, name)
-        return read_cell(cell, self._schema.kind(name), name)
+        return read_cell(cell, self._kind(name), name)
+
+    def _kind(self, column: str) -> Kind | None:
+        """The kind of what a *column* becomes; coordinates are numbers."""
+        for name, columns in self._texts.mapping.sources:
+            if column in columns:
+                return Kind.NUMBER if len(columns) == 2 else self._schema.kind(name)
+        return self._schema.kind(column)
 
 
 class _Plain(NamedTuple):
@@ -328,6 +344,8 @@ class _Gathered:
             high: float | str
             if isinstance(value, Constant):
                 low = high = value.value
+            elif isinstance(value, Set):
+                low = high = set_text(value)
             else:
                 low, high = value[-2], value[-1]
             cells.low.append(low)
@@ -371,10 +389,12 @@ class _Gathered:
         rows = np.array(cells.rows, np.int64)
         is_missing = np.ones(count, np.bool_)
         is_missing[rows] = False
-        if kind is Kind.STRING:
+        if kind in (Kind.STRING, Kind.SET):
             texts: list[str | None] = [None] * count
             for row, text in zip(cells.rows, cells.low, strict=True):
                 texts[row] = text
+            if kind is Kind.SET:
+                return set_array(pa.array(texts, pa.string()))
             return pa.array(texts, of)
         ends = []
         for given in (cells.low, cells.high):
@@ -384,7 +404,14 @@ class _Gathered:
         if kind is Kind.BOOLEAN:
             return pa.array(ends[0] != 0.0, of, mask=is_missing)
         if kind is Kind.TIMESTAMP:
-            both = [pa.array(one.astype(np.int64)).cast(TIME) for one in ends]
+            finite = [np.isfinite(one) for one in ends]  # a half-open range has one end
+            whole = [
+                np.where(is_there, one, 0.0) for is_there, one in zip(finite, ends, strict=True)
+            ]
+            both = [
+                pa.array(one.astype(np.int64), mask=~is_there).cast(TIME)
+                for is_there, one in zip(finite, whole, strict=True)
+            ]
         else:
             both = [pa.array(one) for one in ends]
         return pa.StructArray.from_arrays(both, fields=list(of), mask=pa.array(is_missing))

@@ -11,6 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from stentor.errors import RecordError
+from stentor.model.values.geometry import read_geometry
 from stentor.model.values.time import LATEST
 
 _LATEST_SECOND: Final = LATEST // 1_000_000
@@ -24,6 +26,7 @@ _FOUR_DIGITS: Final = r"^([+-]\d{2})(\d{2})(\d{2})?$"
 #: What can be a time, for messages.
 TIMES: Final = "a timestamp, a date, their texts (string) or seconds since 1970 (a number)"
 POINT: Final = T.ArrayType(T.DoubleType())
+SET: Final = T.StructType([T.StructField("set", T.StringType())])
 NUMBER_RANGE: Final = T.StructType(
     [T.StructField("low", T.DoubleType()), T.StructField("high", T.DoubleType())]
 )
@@ -125,6 +128,8 @@ def no_problem() -> Column:
 
 def read_point(given: Column, of: T.DataType, field: str) -> Read:
     """The points of a column of the type *of*: an array, or a struct of coordinates."""
+    if isinstance(of, T.StringType | T.BinaryType):
+        return _geometry_point(given, of, field)
     if not isinstance(of, T.StructType):
         return Read(given.cast(POINT), no_problem())
     names = {one.name for one in of.fields}
@@ -138,6 +143,19 @@ def read_point(given: Column, of: T.DataType, field: str) -> Read:
     )
     is_there = x.isNotNull() | y.isNotNull()  # a struct of nulls is missing
     return Read(F.when(is_there, F.array(x, y)), no_problem())
+
+
+def read_set(given: Column, of: T.DataType) -> Column:
+    """The sets of a column of the type *of*: arrays, or the texts of arrays."""
+    if isinstance(of, T.StructType):
+        return given.cast(SET)
+    text = F.to_json(given) if isinstance(of, T.ArrayType) else given.cast("string")
+    return F.when(given.isNotNull(), F.struct(text.alias("set"))).cast(SET)
+
+
+def is_point(of: T.DataType) -> bool:
+    """Whether *of* is the type of points as they go to the workers."""
+    return isinstance(of, T.ArrayType) and is_number(of.elementType)
 
 
 def read_range(given: Column, of: T.DataType, wanted: T.StructType) -> Column:
@@ -174,6 +192,22 @@ def _geojson_point(given: Column, field: str) -> Read:
     is_point = F.coalesce(kind == "Point", F.lit(False)) & pair.isNotNull()
     advice = 'a GeoJSON Point has the type "Point" and two coordinates'
     return Read(_altitude_off(pair), problem_where(is_there & ~is_point, field, advice))
+
+
+def _geometry_point(given: Column, of: T.DataType, field: str) -> Read:
+    """Points in well-known text or binary, read by the reader that reads them everywhere."""
+    text = F.hex(given) if isinstance(of, T.BinaryType) else given
+    pair = F.udf(_coordinates, POINT)(text)
+    bad = given.isNotNull() & pair.isNull()
+    shown = quoted(F.hex(given) if isinstance(of, T.BinaryType) else given)
+    return Read(pair, problem_where(bad, field, "expected a point, POINT(x y), got ", shown))
+
+
+def _coordinates(text: str | None) -> list[float] | None:
+    try:
+        return None if text is None else list(read_geometry(text))
+    except RecordError:
+        return None
 
 
 def _altitude_off(pair: Column) -> Column:

@@ -29,6 +29,7 @@ LOCAL = "local[*,4]"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_JARS = "spark.jars"
 
 _REUSE = "spark.python.worker.reuse"
 
@@ -109,7 +110,8 @@ def _checked(active: SparkSession, master: str | None, given: dict[str, str]) ->
     for key, value in given.items():
         current = _current(active, key)
         is_ours = key == _JAVA_OPTIONS and current is not None and current.endswith(value)
-        if current != value and not is_ours:
+        has_all = key == _JARS and set(value.split(",")) <= set((current or "").split(","))
+        if current != value and not is_ours and not has_all:
             raise _stop_first(f"has {key} = {current}, not {value}")
     if _current(active, _REUSE) == "false":
         raise _stop_first(f"has {_REUSE} off: each batch would open the whole index again")

@@ -40,7 +40,7 @@ from stentor.model.values.point import read_point
 from stentor.pipeline.sql.box import ENVELOPE, in_boxes
 from stentor.pipeline.sql.circle import near
 from stentor.pipeline.sql.kernels import read_numbers
-from stentor.pipeline.sql.keywords import has_all, has_any
+from stentor.pipeline.sql.keywords import has_all, has_any, has_phrase
 from stentor.pipeline.sql.polygon import in_polygons
 from stentor.wire.cells.layout import plain_array, validity
 from stentor.wire.cells.string import is_string
@@ -50,11 +50,12 @@ _IN_SQL: Final = {
     "ST_MakeEnvelope": ENVELOPE,
     "ST_Point": "ST_Point(x DOUBLE, y DOUBLE) RETURNS ARRAY<DOUBLE> RETURN array(x, y)",
     "ST_GeomFromText": "ST_GeomFromText(text STRING) RETURNS STRING RETURN text",
+    "ST_GeomFromGeoJSON": "ST_GeomFromGeoJSON(text STRING) RETURNS STRING RETURN text",
     "weight": "weight(predicate BOOLEAN, weight DOUBLE) RETURNS BOOLEAN RETURN predicate",
 }
 #: Functions that a kind of predicate needs where Spark has it itself.
 NATIVE: Final[tuple[str, ...]] = ()
-_IN_REGION: Final = ("ST_Within", "ST_CoveredBy", "ST_Contains", "ST_Covers")
+_IN_REGION: Final = ("ST_Within", "ST_CoveredBy", "ST_Contains", "ST_Covers", "ST_Intersects")
 
 
 def functions_for(word: PredicateWord) -> tuple[str, ...]:
@@ -67,13 +68,13 @@ def functions_for(word: PredicateWord) -> tuple[str, ...]:
         case "comparison" | "membership" | "pattern" | "null_test":
             return NATIVE
         case "keywords":
-            return "has_all", "has_any"
+            return "has_all", "has_any", "has_phrase"
         case "box":
             return "ST_MakeEnvelope", *_IN_REGION
         case "circle":
             return "ST_Point", "ST_DWithin"
         case "polygon":
-            return "ST_GeomFromText", *_IN_REGION
+            return "ST_GeomFromText", "ST_GeomFromGeoJSON", *_IN_REGION
     assert_never(word)
 
 
@@ -83,10 +84,12 @@ def predicates_of(plane: bool) -> dict[str, Callable[..., Any]]:
     return {
         "has_all": has_all,
         "has_any": has_any,
+        "has_phrase": has_phrase,
         "ST_Contains": locations.contains,
         "ST_CoveredBy": locations.within,
         "ST_Covers": locations.contains,
         "ST_DWithin": locations.dwithin,
+        "ST_Intersects": locations.intersects,
         "ST_Within": locations.within,
     }
 
@@ -138,6 +141,16 @@ class LocationPredicates:
     def contains(self, regions: pa.Array, locations: pa.Array) -> pa.Array:
         """Which of *regions* hold *locations*, inside or on their borders."""
         return self.within(locations, regions)
+
+    def intersects(self, one: pa.Array, other: pa.Array) -> pa.Array:
+        """Which points of one are in the regions of the other, whichever is which."""
+        is_region = _is_region(plain_array(one).type) or types.is_null(other.type)
+        return self.within(other, one) if is_region else self.within(one, other)
+
+
+def _is_region(of: Any) -> bool:
+    """Whether values of the Arrow type *of* are regions: boxes, or texts of polygons."""
+    return is_string(of) or bool(types.is_struct(of) and len(of) == 4)
 
 
 def for_spark(

@@ -92,7 +92,7 @@ class Numbers(NamedTuple):
 
 def read_numbers(column: Any, kind: Kind, plane: bool) -> Numbers:
     """The points (or, of that *kind*, the numbers) of *column*."""
-    cells = read_cells(column, field="of a place", plane=plane)
+    cells = read_cells(column, field="of a place", kind=kind, plane=plane)
     valid = cells.valid.copy()
     valid[list(cells.reasons)] = False
     if cells.kind not in (kind, None):

@@ -1,4 +1,4 @@
-"""`has_all` and `has_any` over batches of Spark SQL: texts in, truths out."""
+"""`has_all`, `has_any` and `has_phrase` over batches of Spark SQL: texts in, truths out."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from stentor.encoding.columns import read_only
 from stentor.encoding.hashing import BASIS, hash_bytes
 from stentor.encoding.terms import TermColumns, terms_of_column
+from stentor.language.predicates.keywords import has_run
 from stentor.language.terms import fold_terms
 from stentor.pipeline.sql.kernels import Booleans, rows_by_text, rows_with_term
 from stentor.wire.cells.layout import plain_array, validity
@@ -25,6 +26,24 @@ def has_all(texts: pa.Array, *words: pa.Array) -> pa.Array:
 def has_any(texts: pa.Array, *words: pa.Array) -> pa.Array:
     """Which of *texts* have at least one of *words*; unknown where either is null."""
     return _has(texts, words, every=False)
+
+
+def has_phrase(texts: pa.Array, phrases: pa.Array) -> pa.Array:
+    """Which of *texts* have the terms of *phrases* in a row; unknown where either is null."""
+    texts, phrases = plain_array(texts), plain_array(phrases)
+    if not (is_string(texts.type) and is_string(phrases.type)):
+        return pa.nulls(len(texts), pa.bool_())
+    return pa.array(
+        [
+            None if text is None or phrase is None else _has_run(text, phrase)
+            for text, phrase in zip(texts.to_pylist(), phrases.to_pylist(), strict=True)
+        ],
+        pa.bool_(),
+    )
+
+
+def _has_run(text: str, phrase: str) -> bool:
+    return has_run(fold_terms(text), fold_terms(phrase))
 
 
 def _has(texts: Any, words: tuple[Any, ...], *, every: bool) -> Any:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stentor.encoding.columns import Float64, Int64, read_only
-from stentor.language.predicates.polygon import read_polygon
+from stentor.language.predicates.polygon import polygon_of_geojson, read_polygon
+from stentor.model.region import Ring
 from stentor.pipeline.sql.kernels import Booleans, Numbers, points_in_polygon, rows_by_text
 
 
@@ -27,14 +28,19 @@ def in_polygons(location: Numbers, texts: Any, plane: bool) -> Booleans:
     found = np.zeros(len(texts), np.bool_)
     by_polygon = np.empty(len(texts), np.bool_)
     for text, rows in rows_by_text(texts):
-        points_in_polygon(location.x, location.y, *_rings(text, plane), by_polygon)
-        found |= by_polygon & rows
+        for part in _parts(text, plane):
+            points_in_polygon(location.x, location.y, *part, by_polygon)
+            found |= by_polygon & rows
     return found
 
 
 @lru_cache(maxsize=64)
-def _rings(text: str, plane: bool) -> _Rings:
-    rings = read_polygon(text, plane, sys.maxsize).rings
+def _parts(text: str, plane: bool) -> list[_Rings]:
+    read = polygon_of_geojson if text.lstrip()[:1] == "{" else read_polygon
+    return [_rings(rings) for rings in read(text, plane, sys.maxsize).parts]
+
+
+def _rings(rings: tuple[Ring, ...]) -> _Rings:
     points = np.array([point for ring in rings for point in ring])
     x, y = (read_only(np.ascontiguousarray(axis)) for axis in points.T)
     start = read_only(np.array([0, *accumulate(map(len, rings))], np.int64))

@@ -1,97 +1,54 @@
-"""A pipeline in a folder: files that are put there once, and one writer at a time.
-
-The lock is one that the system gives back when its holder ends, however it ends. The file `lock`
-also says who holds it, for the message that a second writer gets. It is never removed: two writers
-could each hold a file of that name.
-"""
+"""A folder of a disk that all who use it see: the files are where they are put."""
 
 from __future__ import annotations
 
-import os
-import socket
-from datetime import UTC, datetime
+import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Self
-
-import msgspec
 
 from stentor import _files
-from stentor._files import explain_os_errors
-from stentor.errors import FolderError
-from stentor.index.storage.folders import lock_file
-from stentor.pipeline.commit.failpoints import failpoint
-
-LOCK = "lock"
+from stentor._files import PARTIAL, explain_os_errors, sync
 
 
-def put_if_absent(path: Path, content: bytes, *, step: str) -> bool:
-    """Put *content* at *path*, on disk when this returns; False where somebody was first.
+class LocalStore:
+    """The folder *root*."""
 
-    What every commit consists of. *step* names its failpoints.
-    """
-    return _files.put_if_absent(path, content, reached=lambda at: failpoint(f"{step}-{at}"))
+    def __init__(self, root: Path) -> None:
+        self._root = root
 
+    def put_if_absent(self, name: str, content: bytes, reached: Callable[[str], None]) -> bool:
+        file = self._root / name
+        with explain_os_errors(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        return _files.put_if_absent(file, content, reached=reached)
 
-class _Holder(msgspec.Struct):
-    """What the file says of who holds it."""
+    def put(self, name: str, file: Path, *, durable: bool = True) -> None:
+        """Bring *file* to disk, which is there already."""
+        if durable:
+            with explain_os_errors(file):
+                sync(file)
+                sync(file.parent)
+                if "/" in name:  # its folder may be new
+                    sync(file.parent.parent)
 
-    pid: int
-    host: str
-    since: datetime
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        with (self._root / name).open("rb") as file:
+            file.seek(start)
+            return file.read() if stop is None else file.read(stop - start)
 
+    def fetch(self, name: str, file: Path) -> None:
+        shutil.copyfile(self._root / name, file)
 
-class FolderLock:
-    """A pipeline's folder locked by this process, until `release` or the end of a `with` block."""
+    def names(self, prefix: str) -> list[str]:
+        folder = self._root / prefix
+        found = (one for one in folder.rglob("*") if one.is_file() or one.is_symlink())
+        return sorted(
+            one.relative_to(self._root).as_posix()
+            for one in found
+            if not one.name.endswith(PARTIAL)
+        )
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def release(self) -> None:
-        """Let the next writer in; a second call does nothing."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-
-def lock_folder(path: Path) -> FolderLock:
-    """The folder *path*, made where missing and locked by this process alone.
-
-    Raises `FolderError` where another writer holds it; the message says which one.
-    """
-    if path.exists() and not path.is_dir():
-        raise FolderError(f"{path} is a file; give a folder, or a path where one can be made")
-    with explain_os_errors(path):
-        path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    lock = FolderLock(descriptor)
-    try:
-        lock_file(descriptor)
-        holder = _Holder(os.getpid(), socket.gethostname(), datetime.now(UTC))
-        with explain_os_errors(path / LOCK):
-            os.ftruncate(descriptor, 0)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            os.write(descriptor, msgspec.json.encode(holder))
-    except OSError as error:
-        lock.release()
-        if isinstance(error, BlockingIOError):
-            raise FolderError(_refusal(path)) from None
-        raise
-    return lock
-
-
-def _refusal(path: Path) -> str:
-    try:
-        holder = msgspec.json.decode((path / LOCK).read_bytes(), type=_Holder)
-        who = f"process {holder.pid} on {holder.host} since {holder.since:%Y-%m-%d %H:%M:%S} UTC"
-    except (OSError, msgspec.DecodeError):  # it is just writing its name
-        who = "another process"
-    return (
-        f"{path} is being written by {who}; a pipeline has one writer: "
-        "stop that one first, or choose another folder"
-    )
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            with explain_os_errors(self._root / name):
+                (self._root / name).unlink(missing_ok=True)

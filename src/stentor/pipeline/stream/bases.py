@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -23,6 +22,7 @@ from stentor.index.catalog import AUTO, Choice, choice, structure_class
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import LiveSegment, Segment
 from stentor.pipeline.snapshots import open_shard, shard_of, write_shard
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.isolating import OF_THE_WORLD
 from stentor.pipeline.stream.segments import folded, merge_live
 from stentor.pipeline.stream.shards import BASES, ShardReplica, ShardState
@@ -46,7 +46,7 @@ class BaseReport(msgspec.Struct, frozen=True):
 class BuildBasesStep:
     """The building of bases: task number n builds shard n."""
 
-    path: str
+    path: StreamFolder
     batch: int
     time: int  # what is over at this time is left behind
     schema: bytes  # JSON
@@ -85,7 +85,7 @@ class BuildBasesStep:
                 StringArrays.of(pa.concat_arrays(ids)),
                 StringArrays.of(pa.concat_arrays(texts)),
                 structure_class(index),
-                Path(self.path) / BASES / name,
+                (self.path / BASES).new(name),
                 {"schema": msgspec.json.decode(self.schema)},
             )
 
@@ -101,16 +101,17 @@ class BuildBasesStep:
             )
             chosen = Choice(SCAN, f"{chosen.name} could not be built ({type(error).__name__})")
             build(SCAN)
+        (self.path / BASES / name).keep_whole()
         return BaseReport(number, name, sum(len(one) for one in ids), *chosen)
 
 
-def is_as_chosen(path: Path, names: Sequence[str]) -> bool:
+def is_as_chosen(path: StreamFolder, names: Sequence[str]) -> bool:
     """Whether `auto` chooses for the bases *names* the structures that they have.
 
     It may not where the structure was named before, and after a release with other rules.
     Cost: a pass over the predicates.
     """
-    bases = (open_shard(path / BASES / name) for name in names)
+    bases = (open_shard((path / BASES / name).whole()) for name in names)
     return all(choice(base.columns).name == base.meta["index"] for base in bases)
 
 
@@ -125,7 +126,7 @@ MOST_FAILURES = 3
 LARGE_LIVE = 200_000
 
 
-def fold(path: Path, segments: Sequence[Segment], after: int) -> list[Segment]:
+def fold(path: StreamFolder, segments: Sequence[Segment], after: int) -> list[Segment]:
     """*segments* with every run of *after* neighbours of one tier made into one."""
     kept: list[Segment] = []
     by_shard = sorted(segments, key=lambda segment: (segment.shard, segment.last, segment.first))
@@ -151,7 +152,7 @@ def _foldable(run: Sequence[Segment], after: int) -> tuple[int, int] | None:
 
 
 def join_live(
-    path: Path, batch: int, live: Sequence[LiveSegment], time: int, after: int
+    path: StreamFolder, batch: int, live: Sequence[LiveSegment], time: int, after: int
 ) -> list[LiveSegment]:
     """*live* without segments that are over; many small ones, and what is half over, written anew.
 

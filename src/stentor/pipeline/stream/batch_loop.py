@@ -19,7 +19,8 @@ from stentor.model import Schema
 from stentor.model.values.time import BEGINNING
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.housekeeping import Housekeeping
-from stentor.pipeline.commit.manifests import Commits, LiveSegment, Manifest, Segment
+from stentor.pipeline.commit.manifests import LiveSegment, Manifest, Segment
+from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 from stentor.pipeline.stream.bases import (
     BackgroundBuilder,
     BaseReport,
@@ -75,11 +76,11 @@ class StreamState:
             manifest.counts["subscriptions"],
         )
 
-    def versions(self, path: Path, batch: int, cache: str | None) -> tuple[ShardState, ...]:
+    def versions(self, path: StreamFolder, batch: int, cache: str | None) -> tuple[ShardState, ...]:
         """The shards as they are after *batch*."""
         return tuple(
             ShardState(
-                str(path),
+                path,
                 shard,
                 self.index,
                 self.bases[shard] if self.bases else "",
@@ -112,7 +113,7 @@ class BatchLoop:
     def __init__(
         self,
         runner: Runner,
-        path: Path,
+        path: str | Path | StreamFolder,
         schema: Schema,
         settings: StreamSettings,
         housekeeping: Housekeeping,
@@ -122,7 +123,7 @@ class BatchLoop:
         expand: Callable[[Any], Any] | None = None,
     ) -> None:
         self._runner = runner
-        self._path = path
+        self._path = stream_folder(path)
         self._schema = schema.to_dict()
         self._schema_json = msgspec.json.encode(self._schema)
         self._settings = settings
@@ -131,11 +132,11 @@ class BatchLoop:
         self._listeners = listeners
         self._frames = frames or (FrameSettings(),)
         self._expand = expand  # replaces names of files by records
-        self._commits = Commits(path)
+        self._commits = housekeeping.commits
         self._last = self._commits.last()
         self._state = self._first_state()
-        self._has_other_index = settings.is_auto and not is_as_chosen(path, self._state.bases)
-        self._live_ids = LiveIdIndex(path)
+        self._has_other_index = settings.is_auto and not is_as_chosen(self._path, self._state.bases)
+        self._live_ids = LiveIdIndex(self._path)
         self._builder = BackgroundBuilder(self._build_beside)
         self._records = self._rejected = 0
         self._lock = Lock()  # Spark may have given up a batch that still runs here
@@ -409,7 +410,7 @@ class BatchLoop:
 
     def _building(self, state: StreamState, last: Manifest, shards: int) -> BuildBasesStep:
         return BuildBasesStep(
-            str(self._path),
+            self._path,
             last.batch,
             last.time,
             self._schema_json,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -17,10 +16,14 @@ from stentor.encoding.columns import EventColumns, Int64, MatchPairs, ScoredPair
 from stentor.encoding.ragged import children, take
 from stentor.engine.apply import match
 from stentor.engine.ids import StringStore
+from stentor.engine.included import Include, attributes_text, included_with
 from stentor.engine.state import State
 from stentor.engine.top_k import TopK, top_positions
 from stentor.index.structure import Structure
+from stentor.index.verify.alternatives import NO_ALTERNATIVE
+from stentor.model import Schema
 from stentor.pipeline.commit.manifests import TableFile
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.isolating import Failed, isolated
 from stentor.pipeline.stream.segments import LiveQueries
 from stentor.pipeline.tables.files import moments, write_files
@@ -40,11 +43,12 @@ def match_table(
     top: int | None,
     order: Any = None,
     mark: Int64 | None = None,
+    included: Inclusion | None = None,
 ) -> Any:
     """The deliveries of *events*, whose *ids* are an Arrow array, as rows of the table.
 
     *order* is likewise what the user's own order says of each, where there is one, *mark* what
-    each event is; without it all were published.
+    each event is; without it all were published. *included* is what is said beside ids.
     """
     pairs = match(state, events, None if top is None else TopK(top), 1)
     position = np.repeat(np.arange(len(pairs.starts) - 1), np.diff(pairs.starts))
@@ -66,7 +70,55 @@ def match_table(
             "time": moments(events.time[position]),
         }
     )
-    return rows if order is None else rows.append_column("order", order.take(pa.array(position)))
+    if order is not None:
+        rows = rows.append_column("order", order.take(pa.array(position)))
+    if included is None:
+        return rows
+    for name, column in _included(state, events, pairs, position, mark, included).items():
+        rows = rows.append_column(name, column)
+    return rows
+
+
+class Inclusion(NamedTuple):
+    """What deliveries tell beside ids, and the schema that events were encoded with."""
+
+    include: Include
+    schema: bytes  # JSON
+
+    @classmethod
+    def of(cls, include: tuple[str, ...] | str | None, schema: bytes) -> Inclusion | None:
+        """What the setting *include* says."""
+        wanted = Include.read(include)
+        return None if wanted is None else cls(wanted, schema)
+
+
+def _included(
+    state: State,
+    events: EventColumns,
+    pairs: MatchPairs | ScoredPairs,
+    position: Int64,
+    mark: Int64 | None,
+    included: Inclusion,
+) -> dict[str, Any]:
+    """What is told with *pairs*: as the engine does, where an event has left, of what it is now."""
+    schema = Schema.from_dict(msgspec.json.decode(included.schema))
+    found = included_with(
+        state, schema, events, MatchPairs(pairs.starts, pairs.rows), included.include
+    )
+    attributes, alternative = list(found.attributes), found.alternative
+    if mark is not None and (mark == WAS).any():
+        now = {int(events.seq[one]): one for one in np.flatnonzero(mark == NOW).tolist()}
+        for one in np.flatnonzero(mark == WAS).tolist():
+            after = now.get(int(events.seq[one]))
+            attributes[one] = None
+            if after is not None:
+                attributes[one] = attributes_text(events, after, schema, included.include)
+        alternative = np.where(mark[position] == WAS, NO_ALTERNATIVE, alternative)
+    texts = pa.array(attributes, pa.string())
+    return {
+        "alternative": pa.array(alternative, mask=alternative == NO_ALTERNATIVE),
+        "attributes": texts.take(pa.array(position)),
+    }
 
 
 def passed(deliveries: Any, *, stayed: bool) -> Any:
@@ -98,16 +150,18 @@ def matched_or_not(
     top: int | None,
     order: Any = None,
     mark: Int64 | None = None,
+    included: Inclusion | None = None,
 ) -> tuple[list[Any], list[Failed]]:
     """What `match_table` gives, and the events that it fails on."""
 
     def attempt(some: Int64) -> Any:
         if len(some) == event_count(events):
-            return match_table(state, events, ids, top, order, mark)
+            return match_table(state, events, ids, top, order, mark, included)
         rows = pa.array(some)
         orders = None if order is None else order.take(rows)
         marks = None if mark is None else mark[some]
-        return match_table(state, take(events, some), ids.take(rows), top, orders, marks)
+        own = take(events, some)
+        return match_table(state, own, ids.take(rows), top, orders, marks, included)
 
     done, failed = isolated(event_count(events), attempt)
     return [deliveries for _, deliveries in done], failed
@@ -121,7 +175,7 @@ def unmatched(id: str, reason: str) -> str:
 class DeliveryFiles:
     """The files that a task writes its deliveries to."""
 
-    def __init__(self, path: Path, batch: int) -> None:
+    def __init__(self, path: StreamFolder, batch: int) -> None:
         self._path = path
         self._batch = batch
         self._gathered: list[Any] = []
@@ -145,7 +199,8 @@ class DeliveryFiles:
     def _write(self) -> None:
         if self._gathered:
             started = process_time()
-            table = pa.concat_tables([without_dictionaries(rows) for rows in self._gathered])
+            plain = [without_dictionaries(rows) for rows in self._gathered]
+            table = pa.concat_tables(plain, promote_options="default")
             self._files += write_files(self._path, "deliveries", table, self._batch)
             self._gathered, self._rows = [], 0
             self.seconds += process_time() - started
@@ -238,8 +293,8 @@ class RankReport(msgspec.Struct, frozen=True):
 class RankStep:
     """What follows the matching step of a sharded plan: task number n ranks chunk n."""
 
-    path: str
-    work: str
+    path: StreamFolder
+    work: StreamFolder
     batch: int
     found: tuple[tuple[str, ...], ...]  # per chunk the files in which shards left their best
     top: int
@@ -247,11 +302,11 @@ class RankStep:
 
     def task(self, number: int) -> RankReport:
         """Rank one chunk."""
-        tables = [read_found(Path(self.work), name) for name in self.found[number]]
+        tables = [read_found(self.work, name) for name in self.found[number]]
         if not tables:
             return RankReport([])
         best = passed(k_best(pa.concat_tables(tables), self.top), stayed=self.stayed)
-        return RankReport(write_files(Path(self.path), "deliveries", best, self.batch))
+        return RankReport(write_files(self.path, "deliveries", best, self.batch))
 
 
 def k_best(deliveries: Any, k: int) -> Any:
@@ -261,17 +316,19 @@ def k_best(deliveries: Any, k: int) -> Any:
     return deliveries.take(pa.array(top_positions(seq, scores, deliveries["subscription"], k)))
 
 
-def write_best(work: Path, name: str, deliveries: Any) -> None:
+def write_best(work: StreamFolder, name: str, deliveries: Any) -> None:
     """Leave what one shard found best for the ranking."""
+    path = work.new(name)
     with (
-        explain_os_errors(work),
-        pa.OSFile(str(work / name), "wb") as file,
+        explain_os_errors(path),
+        pa.OSFile(str(path), "wb") as file,
         pa.ipc.new_file(file, deliveries.schema) as writer,
     ):
         writer.write_table(deliveries)
+    work.keep(name, durable=False)
 
 
-def read_found(work: Path, name: str) -> Any:
+def read_found(work: StreamFolder, name: str) -> Any:
     """What `write_found` left."""
-    with pa.memory_map(str(work / name)) as file:
+    with pa.memory_map(str(work.file(name))) as file:
         return pa.ipc.open_file(file).read_all()

@@ -11,21 +11,27 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from stentor._files import explain_os_errors, sync
 from stentor.encoding.columns import EventColumns, Int64, empty, read_only_columns
 from stentor.encoding.ragged import concatenate, take
-from stentor.index.storage.array_file import read_array_file, write_array_file
+from stentor.index.storage.array_file import read_array_file
 from stentor.index.storage.arrays import bundle_of, with_prefix
 from stentor.model.values.time import BEGINNING, NEVER
 from stentor.pipeline.commit.manifests import LiveSegment
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.order import EndedInBatch
 from stentor.pipeline.stream.read_records import ReadPart
-from stentor.pipeline.stream.segments import ENDED, LIVE, ended_rows, open_events, open_live
+from stentor.pipeline.stream.segments import (
+    ENDED,
+    LIVE,
+    ended_rows,
+    open_events,
+    open_live,
+    write_kept,
+)
 
 
 class EndedPart(NamedTuple):
@@ -39,8 +45,8 @@ class EndedPart(NamedTuple):
 
 
 def write_ended(
-    work: Path,
-    path: Path,
+    work: StreamFolder,
+    path: StreamFolder,
     ended: Sequence[EndedInBatch],
     parts: Sequence[ReadPart],
     live: Sequence[LiveSegment],
@@ -59,24 +65,23 @@ def write_ended(
     )
     arrays = {**with_prefix("columns", found.columns)}
     arrays |= {field: getattr(found, field) for field in EndedPart._fields[1:]}
-    with explain_os_errors(work):
-        write_array_file(work / ENDED, arrays, kind=ENDED, durable=False)
+    write_kept(work, ENDED, arrays, kind=ENDED, durable=False)
     return {
         live[number].name: _without(path, live[number], row[segment == number])
         for number in np.unique(segment[segment >= 0]).tolist()
     }
 
 
-def open_ended(work: Path) -> EndedPart:
+def open_ended(work: StreamFolder) -> EndedPart:
     """What `write_ended` left."""
-    arrays, _ = read_array_file(work / ENDED, kind=ENDED)
+    arrays, _ = read_array_file(work.file(ENDED), kind=ENDED)
     columns = read_only_columns(bundle_of(EventColumns, "columns", arrays))
     return EndedPart(columns, *(arrays[field] for field in EndedPart._fields[1:]))
 
 
 def _columns(
-    work: Path,
-    path: Path,
+    work: StreamFolder,
+    path: StreamFolder,
     segment: Int64,
     row: Int64,
     parts: Sequence[ReadPart],
@@ -103,18 +108,22 @@ def _columns(
     return take(concatenate(columns), np.argsort(np.array(order, np.int64)))
 
 
-def _without(path: Path, segment: LiveSegment, rows: Int64) -> LiveSegment:
+def _without(path: StreamFolder, segment: LiveSegment, rows: Int64) -> LiveSegment:
     """*segment* without *rows*: what the manifest says of it."""
     ended = np.unique(np.concatenate([ended_rows(path, segment.ended), rows]))
     name = f"ended-{secrets.token_hex(8)}"
-    with explain_os_errors(path / LIVE / name):
-        write_array_file(path / LIVE / name, {"row": ended}, kind=ENDED)
-        sync(path / LIVE)
+    write_kept(path / LIVE, name, {"row": ended}, kind=ENDED)
     return LiveSegment(segment.name, segment.events, segment.until, segment.half, name, len(ended))
 
 
 def uptos(
-    path: Path, work: Path, names: Mapping[str, str], name: str, count: int, *, has_ended: bool
+    path: StreamFolder,
+    work: StreamFolder,
+    names: Mapping[str, str],
+    name: str,
+    count: int,
+    *,
+    has_ended: bool,
 ) -> Int64 | None:
     """At which seq each of the *count* events of the live segment *name* ended; None: none did.
 

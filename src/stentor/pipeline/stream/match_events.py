@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -22,18 +21,20 @@ import pyarrow.compute as pc
 from stentor.encoding.columns import EventColumns, Int64, UInt8, event_count, read_only
 from stentor.encoding.ragged import concatenate, events_between, take
 from stentor.engine.ids import StringArrays, StringStore
-from stentor.engine.plan import Operation
 from stentor.engine.state import State
 from stentor.index.catalog import structure_class
 from stentor.index.structure import Structure
 from stentor.index.verify.candidates import Tally
+from stentor.model.record import Operation
 from stentor.model.values.time import NEVER
 from stentor.pipeline.commit.manifests import LiveSegment, TableFile
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.deliveries import (
     MATCHED,
     NOW,
     WAS,
     DeliveryFiles,
+    Inclusion,
     answer_changes,
     matched_or_not,
     passed,
@@ -103,8 +104,8 @@ class MatchStep:
     also see to what concerns the events alone.
     """
 
-    path: str
-    work: str
+    path: StreamFolder
+    work: StreamFolder
     batch: int
     batch_time: int
     chunks: tuple[EventChunk, ...]
@@ -116,6 +117,7 @@ class MatchStep:
     has_order: bool
     has_ended: bool  # whether live events were updated or withdrawn
     stayed: bool  # whether deliveries also say who wants an updated event as before
+    included: Inclusion | None = None
 
     def shards_of(self, piece: int) -> tuple[ShardState, ...]:
         """The shards that the task number *piece* matches with."""
@@ -158,7 +160,7 @@ class _Task:
         self._chunk = chunk
         self._shard = shard
         self._is_first = shard.shard == 0
-        self._path, self._work = Path(step.path), Path(step.work)
+        self._path, self._work = step.path, step.work
         self._rejections = RejectedWriter()
         self._deliveries = DeliveryFiles(self._path, step.batch)
         self._files: dict[str, list[TableFile]] = {"events": []}
@@ -236,7 +238,7 @@ class _Task:
         taken = pa.array(which)
         order = rows["order"].take(taken) if self._step.has_order else None
         found, failed = matched_or_not(
-            state, events, rows["id"].take(taken), self._step.top, order, mark
+            state, events, rows["id"].take(taken), self._step.top, order, mark, self._step.included
         )
         if found:
             deliveries = found[0]
@@ -398,7 +400,7 @@ class PublishReport(msgspec.Struct, frozen=True):
 class ShortPathStep:
     """The publishing step of one micro-batch: what `mapInArrow` runs on each partition."""
 
-    path: str
+    path: StreamFolder
     batch: int
     schema: bytes  # JSON
     limits: RecordLimits
@@ -409,6 +411,7 @@ class ShortPathStep:
     top: int | None
     frames: tuple[FrameSettings, ...] = ()
     is_judged: bool = False
+    included: Inclusion | None = None
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Publish a partition; one row comes out: its report."""
@@ -422,11 +425,11 @@ class ShortPathStep:
         reader = PartitionReader(
             self.schema, self.limits, self.batch_time, self.frames, is_judged=self.is_judged
         )
-        files = DeliveryFiles(Path(self.path), self.batch)
+        files = DeliveryFiles(self.path, self.batch)
         events, matching = 0, 0.0
         for table in (good for part in in_parts(batches) for good in reader.usable(part)):
             columns, rows = reader.events(table)
-            reader.rejections.flush_if_large(Path(self.path), self.batch, self.batch_time)
+            reader.rejections.flush_if_large(self.path, self.batch, self.batch_time)
             is_published = pc.all(pc.equal(rows["op"], "publish")).as_py() is not False
             if not is_published or (columns.until != NEVER).any():
                 return PublishReport(0, {}, 0, {}, has_live=True)
@@ -438,7 +441,9 @@ class ShortPathStep:
             ordered = columns._replace(
                 seq=read_only(np.full(count, self.seq)), time=read_only(np.full(count, self.time))
             )
-            found, failed = matched_or_not(state, ordered, rows["id"], self.top)
+            found, failed = matched_or_not(
+                state, ordered, rows["id"], self.top, included=self.included
+            )
             for deliveries in found:
                 files.add(deliveries)
             for position, why in failed:
@@ -447,15 +452,16 @@ class ShortPathStep:
                 )
             events -= len(failed)
             matching += process_time() - started
+        matching -= files.seconds  # what was written in between; the last file is written now
         written = {
             "deliveries": files.close(),
-            "rejected": reader.rejections.write(Path(self.path), self.batch, self.batch_time),
+            "rejected": reader.rejections.write(self.path, self.batch, self.batch_time),
         }
         seconds = {
             "opening": opening,
-            "matching": matching - files.seconds,
+            "matching": matching,
             "writing": files.seconds,
-            "reading": process_time() - began - opening - matching,
+            "reading": process_time() - began - opening - matching - files.seconds,
         }
         candidates = Tally.candidates - candidates_before
         return PublishReport(

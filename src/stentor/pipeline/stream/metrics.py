@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from threading import Lock
 from time import time
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -89,6 +89,20 @@ class Metrics(Collector):
     def text(self) -> str:
         """All metrics since the start; before the first batch, those that count."""
         return generate_latest(self._registry).decode()
+
+    def health(self) -> dict[str, Any]:
+        """How the stream is, for whoever asks whether it lives; JSON can hold it."""
+        with self._lock:
+            if self._last is None:
+                return {"status": "starting", "batches": 0}
+            return {
+                "status": "ok",
+                "batches": self._batches,
+                "last_batch": self._last.batch,
+                "seconds_since_commit": round(time() - self._committed, 3),
+                "lag_seconds": self._last.lag,
+                "rejected": self._counts["rejected"],
+            }
 
     def collect(self) -> list[Metric]:
         """The same for a registry."""

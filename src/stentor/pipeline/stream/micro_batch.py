@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
-from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 
-from stentor._files import explain_os_errors
 from stentor.model.values.time import LATEST
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import Lane, LiveSegment, Segment, TableFile, WaitingPart
-from stentor.pipeline.stream.deliveries import RankReport, RankStep
+from stentor.pipeline.storage.folder import StreamFolder
+from stentor.pipeline.stream.deliveries import Inclusion, RankReport, RankStep
 from stentor.pipeline.stream.ended import write_ended
 from stentor.pipeline.stream.match_events import (
     EventChunk,
@@ -103,7 +101,7 @@ class MicroBatch:
     def __init__(
         self,
         runner: Runner,
-        path: Path,
+        path: StreamFolder,
         batch: int,
         schema: bytes,
         settings: StreamSettings,
@@ -149,8 +147,7 @@ class MicroBatch:
 
     def _taken_in(self, records: Any, *, is_plain: bool) -> MicroBatchResult | None:
         """What *records* led to; None where the short path, *is_plain*, is not for them."""
-        with explain_os_errors(self._work):
-            self._work.mkdir(parents=True)
+        self._work.make()
         read = self._runner.only(records, events=False) if is_plain else records
         try:
             reports = [] if records is None else self._timed("reading", lambda: self._read(read))
@@ -170,7 +167,7 @@ class MicroBatch:
                 self._timed("matching", lambda: self._match(result, parts))
             failpoint("events-matched")
         finally:
-            shutil.rmtree(self._work, ignore_errors=True)
+            self._work.remove_all()
         result.counts["rejected"] = sum(one.rows for one in result.files.get("rejected", ()))
         result.counts["delivered"] = sum(one.rows for one in result.files.get("deliveries", ()))
         result.seconds = dict(self._seconds)
@@ -186,7 +183,7 @@ class MicroBatch:
     def _publish(self, result: MicroBatchResult, records: Any) -> bool:
         """Match the events as they are read, by the short path; whether none of them stays live."""
         step = ShortPathStep(
-            str(self._path),
+            self._path,
             self._batch,
             self._schema,
             self._settings.limits,
@@ -197,6 +194,7 @@ class MicroBatch:
             self._settings.top,
             self._frames,
             self._is_judged,
+            Inclusion.of(self._settings.include, self._schema),
         )
         reports = self._runner.publish(self._runner.only(records, events=True), step)
         if any(report.has_live for report in reports):
@@ -218,8 +216,8 @@ class MicroBatch:
 
     def _read(self, records: Any) -> list[ReadReport]:
         step = ReadStep(
-            str(self._path),
-            str(self._work),
+            self._path,
+            self._work,
             self._batch,
             self._schema,
             self._settings.limits,
@@ -308,8 +306,8 @@ class MicroBatch:
         groups = len(shards) if is_few else self._groups
         shares = 1 if is_few else -(-self._runner.slots // groups)
         step = PlanChangesStep(
-            str(self._path),
-            str(self._work),
+            self._path,
+            self._work,
             self._batch,
             self._time,
             names,
@@ -336,8 +334,8 @@ class MicroBatch:
         top = self._settings.top
         live = tuple((segment.name, segment.ended) for segment in self._before.live)
         step = MatchStep(
-            str(self._path),
-            str(self._work),
+            self._path,
+            self._work,
             self._batch,
             self._time,
             chunks,
@@ -349,6 +347,7 @@ class MicroBatch:
             self._settings.has_order,
             bool(result.order.ended),
             self._settings.stayed,
+            Inclusion.of(self._settings.include, self._schema),
         )
         reports = self._run(step, len(chunks) * self._groups, MatchReport)
         for report in reports:
@@ -383,7 +382,7 @@ class MicroBatch:
             for start in range(0, len(reports), groups)
         )
         settings = self._settings
-        step = RankStep(str(self._path), str(self._work), self._batch, found, top, settings.stayed)
+        step = RankStep(self._path, self._work, self._batch, found, top, settings.stayed)
         for report in self._runner.run(step, len(found), RankReport):
             result.add_files({"deliveries": report.files})
 

@@ -23,22 +23,24 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stentor._files import explain_os_errors, sync
 from stentor.encoding.columns import Float64, Int64, UInt8, UInt64
 from stentor.encoding.ragged import take
 from stentor.engine.ids import StringArrays
-from stentor.engine.plan import Operation, check_event_change
+from stentor.engine.plan import (
+    check_event_change,
+)
 from stentor.errors import DuplicateEventError, StentorError
-from stentor.index.storage.array_file import read_array_file, write_array_file
+from stentor.index.storage.array_file import read_array_file
+from stentor.model.record import Operation
 from stentor.model.values.time import LATEST, NEVER, format_timestamp
 from stentor.pipeline.commit.manifests import Lane, WaitingPart
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.read_records import ReadPart
 from stentor.pipeline.stream.segments import (
     ChangePart,
@@ -50,6 +52,7 @@ from stentor.pipeline.stream.segments import (
     open_rows,
     write_changes,
     write_events,
+    write_kept,
 )
 from stentor.pipeline.stream.settings import lane_frame
 from stentor.wire.cells.layout import Booleans
@@ -105,8 +108,8 @@ def seen_at(lanes: Mapping[str, Lane], reached: Mapping[str, int], time: int) ->
 
 
 def set_apart(
-    path: Path,
-    work: Path,
+    path: StreamFolder,
+    work: StreamFolder,
     parts: Sequence[ReadPart],
     frontier: int | None,
     before: Sequence[WaitingPart] = (),
@@ -133,26 +136,24 @@ def set_apart(
             _write(work, name, opened, rows, np.flatnonzero(is_ready))
             ready.append(ReadPart(name, part.is_events, int(is_ready.sum())))
         name = f"{part.name}-w"
-        (path / WAITING).mkdir(exist_ok=True)
         _write(path / WAITING, name, opened, rows, np.flatnonzero(~is_ready))
         waiting.append(WaitingPart(name, part.is_events, int((~is_ready).sum())))
-        for file in waiting[-1].files:
-            sync(path / WAITING / file)
-    if waiting:
-        sync(path / WAITING)
+        (path / WAITING).keep(*waiting[-1].files)
     return ready, waiting
 
 
-def taken_up(path: Path, work: Path, waiting: Sequence[WaitingPart]) -> list[ReadPart]:
+def taken_up(
+    path: StreamFolder, work: StreamFolder, waiting: Sequence[WaitingPart]
+) -> list[ReadPart]:
     """What has waited, as parts of the batch in the folder *work*."""
     for part in waiting:
         for name in part.files:
-            (work / name).symlink_to((path / WAITING / name).resolve())
+            work.take_over(name, path / WAITING)
     return [ReadPart(part.name, part.is_events, part.rows) for part in waiting]
 
 
 def _write(
-    folder: Path, name: str, part: EventPart | ChangePart, table: object, rows: Int64
+    folder: StreamFolder, name: str, part: EventPart | ChangePart, table: object, rows: Int64
 ) -> None:
     own = take_rows(table, rows)
     if isinstance(part, EventPart):
@@ -225,20 +226,19 @@ class Order:
     ended: Sequence[EndedInBatch] = ()  # live events that were updated or withdrawn
 
 
-def write_order(work: Path, order: Order) -> None:
+def write_order(work: StreamFolder, order: Order) -> None:
     """Leave *order* for the later steps of the micro-batch."""
     arrays = {
         f"{records}.{field}": array
         for records in _RECORDS
         for field, array in getattr(order, records)._asdict().items()
     }
-    with explain_os_errors(work):
-        write_array_file(work / ORDER, arrays, kind=ORDER, durable=False)
+    write_kept(work, ORDER, arrays, kind=ORDER, durable=False)
 
 
-def open_order(work: Path, records: str) -> OrderedRecords:
+def open_order(work: StreamFolder, records: str) -> OrderedRecords:
     """The order of the *records*, "changes" or "events", part by part."""
-    arrays, _ = read_array_file(work / ORDER, kind=ORDER)
+    arrays, _ = read_array_file(work.file(ORDER), kind=ORDER)
     return OrderedRecords(*(arrays[f"{records}.{field}"] for field in OrderedRecords._fields))
 
 
@@ -252,7 +252,7 @@ class OrderPosition(NamedTuple):
 
 def order_records(
     parts: Sequence[ReadPart],
-    work: Path,
+    work: StreamFolder,
     position: OrderPosition,
     *,
     has_order: bool,
@@ -339,7 +339,7 @@ def refusal_text(refusal: int, id: str, until: int, time: int) -> str:
 def _apply_events(
     events: Sequence[EventPart],
     names: Sequence[str],
-    work: Path,
+    work: StreamFolder,
     ordered: OrderedRecords,
     live: LiveIdIndex,
 ) -> list[EndedInBatch]:
@@ -407,23 +407,20 @@ def _largest(values: Int64, before: int | None) -> int | None:
     return largest if before is None else max(largest, before)
 
 
-def read_recent(path: Path, name: str) -> UInt64:
+def read_recent(path: StreamFolder, name: str) -> UInt64:
     """The hashes under *name*; none where it is empty."""
     if not name:
         return np.zeros(0, np.uint64)
-    arrays, _ = read_array_file(path / RECENT / name, kind=RECENT)
+    arrays, _ = read_array_file((path / RECENT).file(name), kind=RECENT)
     found: UInt64 = arrays["hash"]
     return found
 
 
-def write_recent(path: Path, before: UInt64, new: UInt64) -> str:
+def write_recent(path: StreamFolder, before: UInt64, new: UInt64) -> str:
     """Remember *new* after *before*; the name for the manifest."""
     name = secrets.token_hex(8)
     kept = np.concatenate([before, new])[-REMEMBERED:]
-    with explain_os_errors(path / RECENT / name):
-        (path / RECENT).mkdir(exist_ok=True)
-        write_array_file(path / RECENT / name, {"hash": kept}, kind=RECENT)
-        sync(path / RECENT)
+    write_kept(path / RECENT, name, {"hash": kept}, kind=RECENT)
     return name
 
 

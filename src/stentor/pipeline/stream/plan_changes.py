@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +24,6 @@ from stentor.engine.apply import EncodedRecords, text_of, version_columns, versi
 from stentor.engine.ids import NO_ROW, StringArrays, StringStore
 from stentor.engine.plan import (
     IN_INDEX,
-    Operation,
     Plan,
     PlannedRecord,
     StateView,
@@ -35,8 +33,10 @@ from stentor.engine.plan import (
 from stentor.engine.state import State
 from stentor.engine.texts import ShapedTexts
 from stentor.model import Point
+from stentor.model.record import Operation
 from stentor.model.values.time import BEGINNING, NEVER
 from stentor.pipeline.commit.manifests import Segment, TableFile
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.isolating import OF_THE_WORLD, isolated
 from stentor.pipeline.stream.order import (
     ADMITTED,
@@ -310,8 +310,8 @@ class PlanChangesStep:
     parts.
     """
 
-    path: str
-    work: str
+    path: StreamFolder
+    work: StreamFolder
     batch: int
     batch_time: int
     parts: tuple[str, ...]
@@ -353,7 +353,7 @@ class PlanChangesStep:
             )
             segments.append(
                 write_segment(
-                    Path(self.path),
+                    self.path,
                     version.shard,
                     batches,
                     planned.versions,
@@ -365,7 +365,7 @@ class PlanChangesStep:
         files["subscriptions"] += self._logged(changes, planned)
 
     def _changes(self, shard: int, share: int) -> OrderedChanges:
-        work = Path(self.work)
+        work = self.work
         parts = [open_changes(work, name) for name in self.parts]
         hashes = np.concatenate([part.ids.hashes() for part in parts])
         rows = share_of(hashes, shard, len(self.shards), share, self.shares)
@@ -377,10 +377,10 @@ class PlanChangesStep:
         for change, reason in sorted(errors.items()):
             part = int(changes.part[change])
             if part not in tables:
-                tables[part] = open_rows(Path(self.work), self.parts[part])
+                tables[part] = open_rows(self.work, self.parts[part])
             rejections.add_row(tables[part], int(changes.row[change]), reason)
-            rejections.flush_if_large(Path(self.path), self.batch, self.batch_time)
-        return rejections.write(Path(self.path), self.batch, self.batch_time)
+            rejections.flush_if_large(self.path, self.batch, self.batch_time)
+        return rejections.write(self.path, self.batch, self.batch_time)
 
     def _logged(self, changes: OrderedChanges, planned: PlannedChanges) -> list[TableFile]:
         """The changes that did something, for the table of subscriptions."""
@@ -392,7 +392,7 @@ class PlanChangesStep:
         table = pa.table(
             {
                 "id": pa.array([changes.ids[row] for row in rows.tolist()], pa.string()),
-                "change": [Operation(int(op)).name.lower() for op in changes.operation[rows]],
+                "change": [Operation(int(op)).word for op in changes.operation[rows]],
                 "expression": pa.array(texts, pa.string()),
                 "longitude": pa.array(position[:, 0], from_pandas=True),
                 "latitude": pa.array(position[:, 1], from_pandas=True),
@@ -403,4 +403,4 @@ class PlanChangesStep:
         )
         if self.has_order:
             table = table.append_column("order", pa.array(changes.order[rows]))
-        return write_files(Path(self.path), "subscriptions", table, self.batch)
+        return write_files(self.path, "subscriptions", table, self.batch)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,12 +22,13 @@ from stentor.encoding.columns import EventColumns, Int64, UInt8
 from stentor.encoding.template import SubscriptionHeads
 from stentor.encoding.texts import TextEncoder
 from stentor.engine.ids import StringArrays
-from stentor.engine.plan import Operation
 from stentor.errors import StentorError
 from stentor.model import Schema
+from stentor.model.record import EVENT_OPS, Operation
 from stentor.model.values.time import BEGINNING, FOR_GOOD, NEVER
 from stentor.pipeline.commit.manifests import TableFile
 from stentor.pipeline.sources.text_records import TextReader, as_stored
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.rejected import RejectedWriter, readable
 from stentor.pipeline.stream.runner import report_batch
 from stentor.pipeline.stream.segments import ChangePart, EventPart, write_changes, write_events
@@ -37,7 +37,9 @@ from stentor.wire.cells.layout import one_array
 from stentor.wire.cells.string import not_utf8, string_array
 from stentor.wire.cells.time import filled
 from stentor.wire.limits import RecordLimits
-from stentor.wire.records import EVENT_OPS, check_change
+from stentor.wire.records import (
+    check_change,
+)
 from stentor.wire.rejected import raw_text
 from stentor.wire.tables import RecordTable, positions_of, read_event_table, read_table, take_rows
 
@@ -79,8 +81,8 @@ class ReadReport(msgspec.Struct, frozen=True):
 class ReadStep:
     """The reading step of one micro-batch: what `mapInArrow` runs on each partition."""
 
-    path: str
-    work: str
+    path: StreamFolder
+    work: StreamFolder
     batch: int
     schema: bytes  # JSON
     limits: RecordLimits
@@ -103,8 +105,8 @@ class ReadStep:
         rejections = partition.reader.rejections
         for table in in_parts(batches):
             partition.read(table)
-            rejections.flush_if_large(Path(self.path), self.batch, self.batch_time)
-        rejected = rejections.write(Path(self.path), self.batch, self.batch_time)
+            rejections.flush_if_large(self.path, self.batch, self.batch_time)
+        rejected = rejections.write(self.path, self.batch, self.batch_time)
         reader = partition.reader
         return ReadReport(
             number,
@@ -257,7 +259,7 @@ class _Partition:
 
     def __init__(self, step: ReadStep, number: int) -> None:
         self._number = number
-        self._folder = Path(step.work)
+        self._folder = step.work
         default_time = BEGINNING if step.has_time else step.batch_time
         self.reader = PartitionReader(
             step.schema, step.limits, default_time, step.frames, is_judged=step.is_judged
@@ -315,7 +317,7 @@ def operations(ops: Any) -> UInt8:
     """The `Operation` of each of *ops*."""
     found = np.zeros(len(ops), np.uint8)
     for op in pc.unique(ops).to_pylist():
-        found[pc.equal(ops, op).to_numpy()] = Operation[op.upper()]
+        found[pc.equal(ops, op).to_numpy()] = Operation.of(op)
     return found
 
 
@@ -377,7 +379,7 @@ def read_changes(
     kept = np.array([position for position in range(len(rows)) if position not in wrong], np.int64)
     errors |= {int(rows[position]): reason for position, reason in wrong.items()}
     part = ChangePart(
-        operation=np.array([Operation[ops[position].upper()] for position in kept], np.uint8),
+        operation=np.array([Operation.of(ops[position]) for position in kept], np.uint8),
         ids=StringArrays.of([ids[position] for position in kept]),
         texts=StringArrays.of([texts[position] or "" for position in kept]),
         order=order[rows[kept]],

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -25,6 +24,7 @@ from pyarrow import types
 from stentor.encoding.columns import Int64
 from stentor.errors import RecordError
 from stentor.pipeline.commit.manifests import TableFile
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.settings import FIRST_RECORDS, FrameSettings
 from stentor.pipeline.tables.files import TIME, table_folder, write_files
 from stentor.wire.cells.layout import one_array, plain_array, validity
@@ -100,12 +100,12 @@ class RejectedWriter:
         if self._waiting_rows >= BLOCK_ROWS:
             self._add_waiting()
 
-    def flush_if_large(self, path: Path, batch: int, time: int) -> None:
+    def flush_if_large(self, path: StreamFolder, batch: int, time: int) -> None:
         """Write a file if much waits: to be called every few thousand records."""
         if self._bytes >= FLUSH_BYTES:
             self._write(path, batch, time)
 
-    def write(self, path: Path, batch: int, time: int) -> list[TableFile]:
+    def write(self, path: StreamFolder, batch: int, time: int) -> list[TableFile]:
         """Write what is left; all files, none where nothing was rejected."""
         self._add_waiting()
         self._write(path, batch, time)
@@ -133,7 +133,7 @@ class RejectedWriter:
         self._blocks.append(rows)
         self._bytes += rows.nbytes
 
-    def _write(self, path: Path, batch: int, time: int) -> None:
+    def _write(self, path: StreamFolder, batch: int, time: int) -> None:
         if not self._blocks:
             return
         table = pa.concat_tables(self._blocks, promote_options="default")
@@ -159,7 +159,7 @@ class RejectedRows(NamedTuple):
 
 
 def rejected_rows(
-    path: Path,
+    path: StreamFolder,
     files: Sequence[TableFile],
     most: int = 100_000,
     sources: Collection[str] | None = None,
@@ -173,7 +173,7 @@ def rejected_rows(
     counts: Counter[str] = Counter()
     first: dict[str, tuple[str, str]] = {}
     for file in files:
-        rows = pq.read_table(folder / file.name, columns=["reason", "record", "source"])
+        rows = pq.read_table(folder.file(file.name), columns=["reason", "record", "source"])
         if sources is not None:
             rows = rows.filter(pc.is_in(rows["source"], pa.array(sources, pa.string())))
         for one in rows["source"].value_counts().to_pylist():
@@ -207,7 +207,7 @@ class FirstRecords:
     def _is_open(self, frame: FrameSettings) -> bool:
         return self.counts.get(frame.name, (0, 0))[0] < FIRST_RECORDS
 
-    def judge(self, path: Path, result: MicroBatchResult) -> None:
+    def judge(self, path: StreamFolder, result: MicroBatchResult) -> None:
         """Take in *result*, which is not committed yet; a RecordError where too much is bad."""
         if not self.is_open:
             return
@@ -234,7 +234,7 @@ class FirstRecords:
 
 
 def _too_many_rejected(
-    path: Path,
+    path: StreamFolder,
     result: MicroBatchResult,
     frame: FrameSettings,
     seen: int,

@@ -10,20 +10,19 @@ did not come to its end.
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 import pyarrow as pa
 
-from stentor._files import explain_os_errors, sync
+from stentor._files import sync
 from stentor.errors import SettingsError
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.shards import ShardState, open_shards
 
 if TYPE_CHECKING:
@@ -86,8 +85,8 @@ class Runner(Protocol):
 class SparkRunner:
     """Runs steps in the workers of a Spark session."""
 
-    def __init__(self, spark: SparkSession, checkpoint: Path | None = None) -> None:
-        """Run in the session *spark*; *checkpoint* is Spark's folder, where it is a local one."""
+    def __init__(self, spark: SparkSession, checkpoint: StreamFolder | None = None) -> None:
+        """Run in the session *spark*; *checkpoint* is Spark's folder, where it can be read."""
         self._spark = spark
         self._checkpoint = checkpoint
         self._beside = f"stentor {secrets.token_hex(8)}"
@@ -131,13 +130,14 @@ class SparkRunner:
         return time.time_ns() // 1000
 
     def _plan(self, batch: int) -> bytes:
-        """What Spark's log says of *batch*; nothing where the log is not on a local disk."""
+        """What Spark's log says of *batch*; nothing where the log cannot be read."""
         if self._checkpoint is None:
             return b""
+        offsets = self._checkpoint / "offsets"
         try:
-            file = self._checkpoint / "offsets" / str(batch)
-            sync(file)  # before anything is committed under its number
-            return file.read_bytes()
+            if offsets.is_local:
+                sync(offsets.local / str(batch))  # before anything is committed under its number
+            return offsets.read(str(batch))
         except OSError:
             return b""
 
@@ -195,12 +195,10 @@ class PieceStep(Protocol):
 
 
 def run_pieces(
-    runner: Runner, step: PieceStep, pieces: int, report: type[Report], folder: Path
+    runner: Runner, step: PieceStep, pieces: int, report: type[Report], folder: StreamFolder
 ) -> list[Report]:
     """Run all *pieces* of *step*; their reports in order. *folder* is for their claims."""
-    with explain_os_errors(folder):
-        folder.mkdir()
-    claimed = runner.run(Claiming(step, str(folder), pieces), pieces, Claimed)
+    claimed = runner.run(Claiming(step, folder, pieces), pieces, Claimed)
     reports = {
         one.piece: msgspec.json.decode(one.report, type=report) for one in claimed if one.piece >= 0
     }
@@ -216,7 +214,7 @@ class Claiming:
     """What runs in the workers: each task claims a piece of *step* in *folder* and does it."""
 
     step: PieceStep
-    folder: str
+    folder: StreamFolder
     pieces: int
 
     def task(self, number: int) -> Claimed:
@@ -228,19 +226,10 @@ class Claiming:
             return -here, (piece - number) % self.pieces
 
         for piece in sorted(range(self.pieces), key=rank):
-            if self._claim(piece):
+            if self.folder.claim(str(piece)):
                 report = msgspec.json.encode(self.step.task(piece))
                 return Claimed(piece, report.decode())
         return Claimed(-1, "")
-
-    def _claim(self, piece: int) -> bool:
-        file = Path(self.folder) / str(piece)
-        with explain_os_errors(file):
-            try:
-                os.close(os.open(file, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                return False
-        return True
 
 
 class Claimed(msgspec.Struct, frozen=True):

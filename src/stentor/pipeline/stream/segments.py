@@ -20,13 +20,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from stentor._files import explain_os_errors, sync
+from stentor._files import explain_os_errors
 from stentor.encoding.columns import (
     EventColumns,
     Float64,
@@ -46,6 +45,7 @@ from stentor.index.structure import Structure
 from stentor.index.table import FROM_THE_START
 from stentor.model.values.time import NEVER
 from stentor.pipeline.commit.manifests import LiveSegment, Segment
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.wire.cells.layout import Booleans
 
 EVENTS, CHANGES, ROWS = "events", "changes", "rows"
@@ -74,7 +74,7 @@ class ChangePart(NamedTuple):
     columns: SubscriptionColumns
 
 
-def write_events(folder: Path, name: str, part: EventPart, rows: Any) -> None:
+def write_events(folder: StreamFolder, name: str, part: EventPart, rows: Any) -> None:
     """Write events and the table of *rows* that they were."""
     arrays = {
         **with_prefix("columns", part.columns),
@@ -85,9 +85,9 @@ def write_events(folder: Path, name: str, part: EventPart, rows: Any) -> None:
     _write(folder, name, EVENTS, arrays, rows)
 
 
-def open_events(folder: Path, name: str) -> EventPart:
+def open_events(folder: StreamFolder, name: str) -> EventPart:
     """The events that were written under *name*."""
-    arrays, _ = read_array_file(folder / f"{name}.{EVENTS}", kind=EVENTS)
+    arrays, _ = read_array_file(folder.file(f"{name}.{EVENTS}"), kind=EVENTS)
     columns = read_only_columns(bundle_of(EventColumns, "columns", arrays))
     operation = arrays.get("operation")  # what waits since an older version publishes
     if operation is None:
@@ -95,7 +95,7 @@ def open_events(folder: Path, name: str) -> EventPart:
     return EventPart(columns, arrays["order"], arrays["id_hash"], operation)
 
 
-def write_changes(folder: Path, name: str, part: ChangePart, rows: Any) -> None:
+def write_changes(folder: StreamFolder, name: str, part: ChangePart, rows: Any) -> None:
     """Write changes and the table of *rows* that they were."""
     arrays = {
         **with_prefix("ids", part.ids),
@@ -106,9 +106,9 @@ def write_changes(folder: Path, name: str, part: ChangePart, rows: Any) -> None:
     _write(folder, name, CHANGES, arrays, rows)
 
 
-def open_changes(folder: Path, name: str) -> ChangePart:
+def open_changes(folder: StreamFolder, name: str) -> ChangePart:
     """The changes that were written under *name*."""
-    arrays, _ = read_array_file(folder / f"{name}.{CHANGES}", kind=CHANGES)
+    arrays, _ = read_array_file(folder.file(f"{name}.{CHANGES}"), kind=CHANGES)
     return ChangePart(
         ids=bundle_of(StringArrays, "ids", arrays),
         texts=bundle_of(StringArrays, "texts", arrays),
@@ -117,28 +117,40 @@ def open_changes(folder: Path, name: str) -> ChangePart:
     )
 
 
-def open_rows(folder: Path, name: str) -> Any:
+def open_rows(folder: StreamFolder, name: str) -> Any:
     """The records as they came: an Arrow table over the mapped file."""
-    with pa.memory_map(str(folder / f"{name}.{ROWS}")) as file:
+    with pa.memory_map(str(folder.file(f"{name}.{ROWS}"))) as file:
         return pa.ipc.open_file(file).read_all()
 
 
 _PLAIN = ("operation", "order", "time", "until", "position", "place")
 
 
-def _write(folder: Path, name: str, kind: str, arrays: dict[str, Any], rows: Any) -> None:
-    path = str(folder / f"{name}.{ROWS}")
-    with explain_os_errors(folder):
-        write_array_file(folder / f"{name}.{kind}", arrays, kind=kind, durable=False)
+def _write(folder: StreamFolder, name: str, kind: str, arrays: dict[str, Any], rows: Any) -> None:
+    path = str(folder.new(f"{name}.{ROWS}"))
+    with explain_os_errors(folder.local):
+        write_array_file(folder.new(f"{name}.{kind}"), arrays, kind=kind, durable=False)
         with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
             writer.write_table(rows)
+    folder.keep(f"{name}.{kind}", f"{name}.{ROWS}", durable=False)
+
+
+def write_kept(
+    folder: StreamFolder, name: str, arrays: dict[str, Any], *, kind: str, durable: bool = True
+) -> int:
+    """Write *arrays* as the file *name* of *folder*, which is kept on return; its size."""
+    file = folder.new(name)
+    with explain_os_errors(file):
+        written = write_array_file(file, arrays, kind=kind, durable=False)
+        folder.keep(name, durable=durable)
+    return written
 
 
 SEGMENTS = "segments"
 _VERSION_ARRAYS = ("since", "upto", "ended_upto")
 _QUERY_ARRAYS = ("seq", "time", "order", "before", "after")
 LIVE, ENDED = "live", "ended"
-_OPEN: dict[tuple[str, str], tuple[Structure, StringStore]] = {}
+_OPEN: dict[tuple[StreamFolder, str], tuple[Structure, StringStore]] = {}
 
 
 class SegmentVersions(NamedTuple):
@@ -182,7 +194,7 @@ class LiveQueries(NamedTuple):
 
 
 def write_segment(
-    path: Path,
+    path: StreamFolder,
     shard: int,
     batches: tuple[int, int],
     versions: SegmentVersions,
@@ -205,9 +217,7 @@ def write_segment(
         arrays |= with_prefix("asked.columns", queries.columns)
         arrays |= with_prefix("asked.ids", queries.ids)
         arrays |= {f"asked.{field}": getattr(queries, field) for field in _QUERY_ARRAYS}
-    with explain_os_errors(path / SEGMENTS / name):
-        written = write_array_file(path / SEGMENTS / name, arrays, kind=SEGMENTS)
-        sync(path / SEGMENTS)
+    written = write_kept(path / SEGMENTS, name, arrays, kind=SEGMENTS)
     return Segment(
         name=name,
         first=batches[0],
@@ -222,9 +232,9 @@ def write_segment(
     )
 
 
-def open_versions(path: Path, name: str) -> SegmentVersions:
+def open_versions(path: StreamFolder, name: str) -> SegmentVersions:
     """The versions of the segment *name*."""
-    arrays, _ = read_array_file(path / SEGMENTS / name, kind=SEGMENTS)
+    arrays, _ = read_array_file((path / SEGMENTS).file(name), kind=SEGMENTS)
     return SegmentVersions(
         columns=read_only_columns(bundle_of(SubscriptionColumns, "columns", arrays)),
         ids=bundle_of(StringArrays, "ids", arrays),
@@ -234,9 +244,9 @@ def open_versions(path: Path, name: str) -> SegmentVersions:
     )
 
 
-def open_live_queries(path: Path, name: str) -> LiveQueries:
+def open_live_queries(path: StreamFolder, name: str) -> LiveQueries:
     """The changes of the segment *name* that report to their subscribers."""
-    arrays, _ = read_array_file(path / SEGMENTS / name, kind=SEGMENTS)
+    arrays, _ = read_array_file((path / SEGMENTS).file(name), kind=SEGMENTS)
     return LiveQueries(
         columns=read_only_columns(bundle_of(SubscriptionColumns, "asked.columns", arrays)),
         ids=bundle_of(StringArrays, "asked.ids", arrays),
@@ -244,7 +254,7 @@ def open_live_queries(path: Path, name: str) -> LiveQueries:
     )
 
 
-def folded(path: Path, shard: int, segments: Sequence[Segment]) -> Segment:
+def folded(path: StreamFolder, shard: int, segments: Sequence[Segment]) -> Segment:
     """One segment instead of several consecutive ones: only what is current at their end."""
     columns: list[SubscriptionColumns] = []
     ids, texts, ended = StringStore(), StringStore(), StringStore()
@@ -292,7 +302,9 @@ def folded(path: Path, shard: int, segments: Sequence[Segment]) -> Segment:
     )
 
 
-def write_live(path: Path, batch: int, columns: EventColumns, ids: StringArrays) -> LiveSegment:
+def write_live(
+    path: StreamFolder, batch: int, columns: EventColumns, ids: StringArrays
+) -> LiveSegment:
     """Write a segment of live events; what the manifest says of it."""
     name = f"{batch}-{secrets.token_hex(8)}"
     arrays = {
@@ -300,9 +312,7 @@ def write_live(path: Path, batch: int, columns: EventColumns, ids: StringArrays)
         **with_prefix("ids", ids),
         **with_prefix("order", HashOrder.of(ids)),
     }
-    with explain_os_errors(path / LIVE / name):
-        write_array_file(path / LIVE / name, arrays, kind=LIVE)
-        sync(path / LIVE)
+    write_kept(path / LIVE, name, arrays, kind=LIVE)
     ends = np.sort(columns.until)
     half = int(ends[(len(ends) - 1) // 2])
     return LiveSegment(name=name, events=len(ends), until=int(ends[-1]), half=half)
@@ -316,9 +326,9 @@ class StreamLiveEvents(NamedTuple):
     order: HashOrder
 
 
-def open_live(path: Path, name: str) -> StreamLiveEvents:
+def open_live(path: StreamFolder, name: str) -> StreamLiveEvents:
     """The events of the segment *name*."""
-    arrays, _ = read_array_file(path / LIVE / name, kind=LIVE)
+    arrays, _ = read_array_file((path / LIVE).file(name), kind=LIVE)
     return StreamLiveEvents(
         read_only_columns(bundle_of(EventColumns, "columns", arrays)),
         StringStore(bundle_of(StringArrays, "ids", arrays)),
@@ -326,23 +336,23 @@ def open_live(path: Path, name: str) -> StreamLiveEvents:
     )
 
 
-def live_index(path: str, name: str, structure: str) -> tuple[Structure, StringStore]:
+def live_index(path: StreamFolder, name: str, structure: str) -> tuple[Structure, StringStore]:
     """An index of a segment's events, and their ids; kept open in this process."""
     if (path, name) not in _OPEN:
-        events = open_live(Path(path), name)
+        events = open_live(path, name)
         index = structure_class(structure).of_events(events.columns)
         _OPEN[path, name] = index, events.ids
     return _OPEN[path, name]
 
 
-def keep_open(path: str, names: Collection[str]) -> None:
+def keep_open(path: StreamFolder, names: Collection[str]) -> None:
     """Close what this process holds open of segments of *path* that are not among *names*."""
     for key in [key for key in _OPEN if key[0] != path or key[1] not in names]:
         del _OPEN[key]
 
 
 def merge_live(
-    path: Path, batch: int, segments: Sequence[LiveSegment], time: int
+    path: StreamFolder, batch: int, segments: Sequence[LiveSegment], time: int
 ) -> LiveSegment | None:
     """One segment of what is still live at *time* in several; None where nothing is."""
     columns: list[EventColumns] = []
@@ -360,11 +370,11 @@ def merge_live(
     return write_live(path, batch, concatenate(columns), names.arrays(everyone))
 
 
-def ended_rows(path: Path, name: str) -> Int64:
+def ended_rows(path: StreamFolder, name: str) -> Int64:
     """The rows of a segment that the file *name* says have ended; none where it has no name."""
     if not name:
         return np.zeros(0, np.int64)
-    arrays, _ = read_array_file(path / LIVE / name, kind=ENDED)
+    arrays, _ = read_array_file((path / LIVE).file(name), kind=ENDED)
     rows: Int64 = arrays["row"]
     return rows
 
@@ -380,7 +390,7 @@ class LiveVersion(NamedTuple):
 class LiveIdIndex:
     """The ids of all live events, on the driver: no two live events have the same."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: StreamFolder) -> None:
         self._path = path
         self._segments: dict[str, StreamLiveEvents] = {}
         self._ended: dict[str, Int64] = {}

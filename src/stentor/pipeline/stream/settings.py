@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from stentor.engine.included import Include
 from stentor.errors import SettingsError
 from stentor.index.catalog import AUTO, index_class, structure_of
 from stentor.index.storage.folders import local_folder
 from stentor.model import Schema
 from stentor.pipeline.commit.manifests import Manifest
 from stentor.pipeline.sources.text_records import TextFormat
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
 PlanName = Literal["auto", "replicated", "sharded"]
@@ -57,6 +60,8 @@ class StreamSettings:
     """Of the sharded plan; by default as many as tasks can run at a time."""
     stayed: bool = False
     """Whether deliveries also say who wants an updated event as before."""
+    include: tuple[str, ...] | str | None = None
+    """Attributes of the event that deliveries tell, or "all"; and which alternative holds."""
     has_order: bool = False
     """Whether records say their position in the order."""
     has_time: bool = False
@@ -101,10 +106,15 @@ class StreamSettings:
     keep_manifests: int = 100
     local_cache: str | None = None
     """A folder on each worker's own disk into which bases are copied; None: they are mapped from
-    the pipeline's folder."""
+    the pipeline's folder, or copied into the user's cache where that is in a store."""
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """How the store is reached, where the path is an address: keys of obstore, such as
+    `aws_endpoint_url`; `${NAME}` and `${file:PATH}` in them are secrets. What is not said here
+    Spark's own settings say, or the environment."""
 
     def __post_init__(self) -> None:
         index_class(self.index)
+        Include.read(self.include)
         for name in ("top", "shards", "few_changes", "fold_after", "compact_after", "merge_least"):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < 1):
@@ -164,7 +174,7 @@ class StreamSettings:
 
 
 def check_unchanged(
-    last: Manifest, path: Path, settings: StreamSettings, declared: Schema | None
+    last: Manifest, path: Path | StreamFolder, settings: StreamSettings, declared: Schema | None
 ) -> None:
     """Refuse what cannot change once the pipeline in *path* has committed a batch, its *last*."""
     for name, meaning in (("has_order", "order"), ("has_time", "time")):
@@ -180,8 +190,11 @@ def check_unchanged(
             f"{path} began {was} {last.settings.get('partition') or 'partitions'}, and this cannot "
             "change; start it as before, or choose another folder"
         )
-    if declared is not None and declared.to_dict() != last.schema:
-        raise SettingsError(
-            f"{path} began with the schema {Schema.from_dict(last.schema)}, which is not the one "
-            f"declared now, {declared}; start it as before, or choose another folder"
-        )
+    if declared is not None:
+        try:
+            Schema.from_dict(last.schema).grow(declared)
+        except SettingsError as error:
+            raise SettingsError(
+                f"{path} began with the schema {Schema.from_dict(last.schema)}, and only new "
+                f"attributes may come to it: {error}"
+            ) from None

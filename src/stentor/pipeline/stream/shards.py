@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 import shutil
-import time
 from collections import OrderedDict
 from collections.abc import Set
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,37 +18,24 @@ from stentor.index.layered import layered
 from stentor.model.values.time import NEVER
 from stentor.pipeline.commit.manifests import Segment
 from stentor.pipeline.snapshots import open_shard
+from stentor.pipeline.storage.copies import discard, making, remove_abandoned
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.segments import open_versions
 
 #: Copies of one pipeline that are kept: the one in use, and the one before it.
 KEPT = 2
 
 
-#: Seconds after which a copy that has not grown is not being made any more.
-ABANDONED = 3600.0
-
-
 def local_copy(base: Path, cache: Path) -> Path:
-    """The copy of the folder *base* in the folder *cache*, made now where there is none.
-
-    A copy gets its name as a whole: a process that is killed, or a second one that copies at the
-    same time, does no harm.
-    """
+    """The copy of the folder *base* in the folder *cache*, made now where there is none."""
     own = cache / f"{base.parent.parent.name}-{_token(base)}"
     copy = own / base.name
     if not copy.is_dir():
-        _remove_abandoned(own)
-        partial = own / f".{base.name}.{secrets.token_hex(8)}.partial"
-        try:
+        remove_abandoned(own)
+        with making(copy) as partial:
             shutil.copytree(base, partial)
-            open_shard(partial, verify=True)
-            partial.rename(copy)
-        except OSError:
-            if not copy.is_dir():  # another process was not faster: it is a real failure
-                raise
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-        _remove_old(own, copy)
+            _verify(partial)
+        _remove_old(copy)
     return copy
 
 
@@ -60,23 +44,17 @@ def _token(base: Path) -> str:
     return hashlib.blake2b(str(base.parent).encode(), digest_size=6).hexdigest()
 
 
-def _remove_abandoned(own: Path) -> None:
-    """Remove the copies that processes had begun when they were killed."""
-    for partial in own.glob(".*.partial"):
-        with suppress(FileNotFoundError):  # it was not abandoned: it gets its name just now
-            # Not the time of the content, which is the base's own once a copy is complete.
-            changed = max(one.stat().st_ctime for one in (partial, *partial.rglob("*")))
-            if time.time() - changed > ABANDONED:
-                shutil.rmtree(partial, ignore_errors=True)
+def _verify(copy: Path) -> None:
+    open_shard(copy, verify=True)
 
 
-def _remove_old(own: Path, copy: Path) -> None:
+def _remove_old(copy: Path) -> None:
     """Remove all but the newest copies of each shard; mapped files stay readable until closed."""
     _, shard, _ = copy.name.split("-")
-    same = [one for one in own.glob(f"[0-9]*-{shard}-*") if one != copy]
+    same = [one for one in copy.parent.glob(f"[0-9]*-{shard}-*") if one != copy]
     same.sort(key=lambda one: one.stat().st_mtime, reverse=True)
     for old in same[KEPT - 1 :]:
-        shutil.rmtree(old, ignore_errors=True)
+        discard(old)
 
 
 BASES = "bases"
@@ -90,7 +68,7 @@ MOST_OPEN = 8  # and never fewer than the caller keeps
 class ShardState:
     """Which state of a shard a task needs: its base and all segments after it, in order."""
 
-    path: str
+    path: StreamFolder
     shard: int
     index: str  # name of the structure, of all of them where shards differ
     base: str  # folder in bases/, empty where there is none yet
@@ -98,6 +76,18 @@ class ShardState:
     batch: int  # the last one whose changes it has
     segments: tuple[Segment, ...]
     cache: str | None = None  # folder on the worker's own disk for copies of bases
+
+
+def _base_folder(version: ShardState) -> Path:
+    """Where this process maps the base of *version* from."""
+    base = version.path / BASES / version.base
+    if base.is_local:
+        return local_copy(base.local, Path(version.cache)) if version.cache else base.local
+    is_new = not base.local.is_dir()
+    folder = base.whole(_verify)
+    if is_new:
+        _remove_old(folder)
+    return folder
 
 
 class ShardReplica:
@@ -109,10 +99,7 @@ class ShardReplica:
 
     def __init__(self, version: ShardState) -> None:
         if version.base:
-            base = Path(version.path) / BASES / version.base
-            if version.cache is not None:
-                base = local_copy(base, Path(version.cache))
-            self.state = open_shard(base).state
+            self.state = open_shard(_base_folder(version)).state
         else:
             self.state = State(layered(structure_class(version.index))())
         self.batch = version.base_batch
@@ -138,7 +125,7 @@ class ShardReplica:
         """Apply the segments that are new."""
         for segment in version.segments:
             if segment.first > self.batch or (segment.last == self.batch and self._is_new(segment)):
-                self._apply(Path(version.path), segment)
+                self._apply(version.path, segment)
 
     def remove_closed(self) -> State:
         """The state for what comes next: rows that were closed are gone."""
@@ -150,7 +137,7 @@ class ShardReplica:
         """Whether it is another share of the batch that was applied last, not its folded form."""
         return not segment.tier and segment.name not in self._last
 
-    def _apply(self, path: Path, segment: Segment) -> None:
+    def _apply(self, path: StreamFolder, segment: Segment) -> None:
         if segment.last > self.batch:
             self.remove_closed()
             self._last = set()
@@ -176,7 +163,7 @@ class ShardReplica:
             self._closed += rows[closing].tolist()
 
 
-_OPEN: OrderedDict[tuple[str, int], ShardReplica] = OrderedDict()
+_OPEN: OrderedDict[tuple[StreamFolder, int], ShardReplica] = OrderedDict()
 
 
 def forget() -> None:
@@ -184,7 +171,7 @@ def forget() -> None:
     _OPEN.clear()
 
 
-def open_shards() -> Set[tuple[str, int]]:
+def open_shards() -> Set[tuple[StreamFolder, int]]:
     """The shards that this process has open: their pipelines' paths, and numbers."""
     return _OPEN.keys()
 

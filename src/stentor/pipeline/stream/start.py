@@ -20,7 +20,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from stentor._files import explain_os_errors
 from stentor.errors import FolderError, SettingsError
-from stentor.index.storage.folders import local_folder
 from stentor.model import Schema
 from stentor.pipeline.commit.housekeeping import Housekeeping
 from stentor.pipeline.commit.manifests import Commits
@@ -37,8 +36,12 @@ from stentor.pipeline.sources.frames import (
     union,
 )
 from stentor.pipeline.sources.parquet_files import FileExpansion
+from stentor.pipeline.sources.shape import shaped
 from stentor.pipeline.spark.failures import java_ended
-from stentor.pipeline.storage.local import FolderLock, lock_folder
+from stentor.pipeline.spark.s3 import let_spark_reach
+from stentor.pipeline.storage.credentials import storage_options
+from stentor.pipeline.storage.folder import StreamFolder, stream_folder
+from stentor.pipeline.storage.writers import FolderLock, lock_folder
 from stentor.pipeline.stream.batch_loop import BatchLoop
 from stentor.pipeline.stream.progress import BatchProgress
 from stentor.pipeline.stream.runner import SparkRunner
@@ -54,20 +57,19 @@ from stentor.pipeline.tables.files import TIME, table_folder, table_schemas
 from stentor.wire.limits import RecordLimits
 
 
-def discard_empty_tables(path: Path, schemas: Mapping[str, pa.Schema]) -> None:
+def discard_empty_tables(path: StreamFolder, schemas: Mapping[str, pa.Schema]) -> None:
     """Remove the tables that a start before the first batch made for other columns than *schemas*.
 
     Only where no batch is committed. A table that has rows then has lost its manifests, and new
     batches would not be added to it: a FolderError.
     """
-    from deltalake import DeltaTable
     from deltalake import Schema as DeltaSchema
 
-    from stentor.pipeline.tables.delta_log import APPLICATION, open_table
+    from stentor.pipeline.tables.delta_log import APPLICATION, is_table, open_table
 
     for name, schema in schemas.items():
         folder = table_folder(path, name)
-        if not DeltaTable.is_deltatable(str(folder)):
+        if not is_table(folder):
             continue
         table = open_table(folder)
         if table.transaction_version(APPLICATION) is not None:
@@ -76,9 +78,18 @@ def discard_empty_tables(path: Path, schemas: Mapping[str, pa.Schema]) -> None:
                 f"{path / 'manifests'}; restore those from a backup, or choose another folder"
             )
         if table.schema() != DeltaSchema.from_arrow(schema):
-            # As a whole: half a log does not say what it was.
-            with explain_os_errors(folder):
-                folder.rename(path / "work" / f"{name}-{uuid4().hex}")
+            _discard(folder)
+
+
+def _discard(table: StreamFolder) -> None:
+    """Remove a *table* of no rows, as a whole: half a log does not say what it was."""
+    if table.is_local:
+        with explain_os_errors(table.local):
+            gone = table.local.parent.parent / "work" / f"{table.title}-{uuid4().hex}"
+            table.local.rename(gone)
+        return
+    # The first entry of a log says what a table is, and goes last.
+    table.remove(sorted(table.names(), reverse=True))
 
 
 #: What is done when a query has ended, and how long that may take; None: as long as it takes.
@@ -93,7 +104,7 @@ class LockingQuery(StreamingQuery):
     are given up, unless they are ready.
     """
 
-    def __init__(self, query: StreamingQuery, path: Path, lock: FolderLock) -> None:
+    def __init__(self, query: StreamingQuery, path: StreamFolder, lock: FolderLock) -> None:
         super().__init__(query._jsq)
         self._path = path
         self._lock = lock
@@ -164,10 +175,10 @@ class LockingQuery(StreamingQuery):
 
 
 #: The queries that run, or have ended and are tidying up.
-RUNNING: Final[dict[Path, LockingQuery]] = {}
+RUNNING: Final[dict[StreamFolder, LockingQuery]] = {}
 
 
-def wait_for_ended(path: Path) -> None:
+def wait_for_ended(path: StreamFolder) -> None:
     """Wait until a query of this process that has ended in *path* has tidied up after itself."""
     running = RUNNING.get(path)
     if running is not None and not running.isActive:
@@ -207,7 +218,8 @@ def start(
     one that says when it happened; without them a batch's changes come before its events, at the
     batch's own time. *columns* gives other names of columns by field: `{"id": "event_id"}`.
 
-    *path* is a folder that the driver and all workers see. What is in it goes on where it stopped.
+    *path* is a folder that the driver and all workers see, or an address of a store, such as
+    `s3://bucket/alerts`. What is in it goes on where it stopped.
     *settings* are all settings of a stream; those that are arguments here too count as these
     say. *most_rejected* is the share of bad records at which the stream stops; of the first records
     of each frame at most half may be bad, or that share if it is larger: 1.0 stops at none.
@@ -235,9 +247,11 @@ def start(
     ]
     first = max(chosen.most_rejected or 0.0, MOST_FIRST_REJECTED)
     frames = [
-        Frame(df, what, what, named, most_rejected=first) for df, what in sides if df is not None
+        Frame(df if what == "changes" else shaped(df), what, what, named, most_rejected=first)
+        for df, what in sides
+        if df is not None
     ]
-    return run(frames, local_folder(path, "path"), chosen, schema, trigger, checkpoint, listeners)
+    return run(frames, path, chosen, schema, trigger, checkpoint, listeners)
 
 
 def _given(**arguments: Any) -> dict[str, Any]:
@@ -247,11 +261,11 @@ def _given(**arguments: Any) -> dict[str, Any]:
 
 def run(
     frames: Sequence[Frame],
-    path: Path,
+    path: str | Path | StreamFolder,
     settings: StreamSettings,
     schema: Schema | Mapping[str, str] | None = None,
     trigger: Mapping[str, Any] | None = None,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | Path | StreamFolder | None = None,
     listeners: Sequence[Listener] = (),
     after_recovery: Sequence[Callable[[], None]] = (),
 ) -> StreamingQuery:
@@ -272,10 +286,10 @@ def run(
     if any(frame.texts is not None and frame.what == "records" for frame in frames):
         settings = replace(settings, keeps_events=True)
     spark = frames[0].df.sparkSession
-    path = local_folder(path, "path").resolve()
-    folder = local_folder(checkpoint or path / "checkpoint", "checkpoint").resolve()
-    # Without a scheme Spark may put it into HDFS, apart from what belongs to it.
-    location = f"file:{folder.as_posix()}"
+    options = storage_options(spark, settings.storage)
+    path = stream_folder(path, options=options, cache=settings.local_cache)
+    folder = stream_folder(checkpoint or path / "checkpoint", "checkpoint", options=options)
+    let_spark_reach(spark, folder.address, options)
     wait_for_ended(path)
     lock = lock_folder(path)
     try:
@@ -294,9 +308,9 @@ def run(
             FileExpansion(frames, prepared.attributes),
         )
         writer = prepared.records.writeStream.foreachBatch(loop)
-        writer = writer.option("checkpointLocation", location)
+        writer = writer.option("checkpointLocation", folder.spark_address)
         writer = writer.trigger(**trigger) if trigger else writer
-        started = writer.queryName(f"stentor {path.name}").start()
+        started = writer.queryName(f"stentor {path.title}").start()
     except BaseException:
         lock.release()
         raise
@@ -319,7 +333,7 @@ class _Prepared:
 
 def _prepare(
     frames: Sequence[Frame],
-    path: Path,
+    path: StreamFolder,
     settings: StreamSettings,
     schema: Schema | Mapping[str, str] | None,
 ) -> _Prepared:
@@ -332,7 +346,11 @@ def _prepare(
         attributes = T.StructType.fromJson(last.settings["attributes"])
         known = Schema.from_dict(last.schema)
         check_unchanged(last, path, settings, declared)
-        check_still_fit(attribute_types(frames, known), attributes)
+        new = set(known.grow(declared)) if declared is not None else set()
+        types = attribute_types(frames, known)
+        check_still_fit(types, attributes)
+        added = [one for one in types.fields if one.name in new - set(attributes.names)]
+        attributes = T.StructType([*attributes.fields, *added])
     fixed = {
         "attributes": attributes.jsonValue(),
         "has_order": settings.has_order,
@@ -340,7 +358,7 @@ def _prepare(
         "partition": settings.partition,
     }
     for folder in ("bases", "segments", "live", "work", "waiting", "recent"):
-        (path / folder).mkdir(exist_ok=True)
+        (path / folder).make()
     types = _arrow_type(packed_types(attributes))
     schemas = table_schemas(types, has_dates=settings.partition is not None)
     if last is None:

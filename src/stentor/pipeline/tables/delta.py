@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from stentor.errors import FolderError, SettingsError
-from stentor.index.storage.folders import local_folder
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import Manifest, TableFile
-from stentor.pipeline.tables.delta_log import DeltaLog, open_table
+from stentor.pipeline.storage.folder import StreamFolder
+from stentor.pipeline.tables.delta_log import DeltaLog, is_table, open_table
 from stentor.pipeline.tables.files import DATE, TABLES, merge_files, newest, table_folder
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class DeltaTables:
 
     def __init__(
         self,
-        path: Path,
+        path: str | Path | StreamFolder,
         schemas: Mapping[str, pa.Schema],
         *,
         retention: timedelta = timedelta(days=7),
@@ -61,7 +60,7 @@ class DeltaTables:
         self._rolled_forward = -1  # the last batch of which each table has its files
         hours = -(-retention // timedelta(hours=1))
         self._logs = {
-            name: DeltaLog(table_folder(path.resolve(), name), schema, retention_hours=hours)
+            name: DeltaLog(table_folder(path, name), schema, retention_hours=hours)
             for name, schema in schemas.items()
         }
 
@@ -137,7 +136,7 @@ class DeltaTables:
             log.remove(file for file in log.orphans() if file not in waiting)
 
 
-def read(spark: SparkSession, path: str | Path, name: str) -> DataFrame:
+def read(spark: SparkSession, path: str | Path | StreamFolder, name: str) -> DataFrame:
     """The table *name* of the pipeline *path* as it is committed now.
 
     Later batches are not in it; read again to see them.
@@ -146,8 +145,8 @@ def read(spark: SparkSession, path: str | Path, name: str) -> DataFrame:
 
     if name not in TABLES:
         raise SettingsError(f"no table {name!r}; a pipeline has {', '.join(TABLES)}")
-    folder = table_folder(local_folder(path, "path").resolve(), name)
-    if not DeltaTable.is_deltatable(str(folder)):
+    folder = table_folder(path, name)
+    if not is_table(folder):
         raise FolderError(
             f"{path} has no table {name!r}, so it is no pipeline, or one that has not started; "
             "give the folder that holds 'manifests' and 'tables'"
@@ -157,11 +156,11 @@ def read(spark: SparkSession, path: str | Path, name: str) -> DataFrame:
     names = pa.table(table.get_add_actions())["path"].to_pylist()
     if not names:
         return spark.createDataFrame([], schema)
-    # Without a scheme Spark may look into HDFS; these characters it takes for a pattern.
-    root = "file:" + re.sub(r"([\\*?\[\]{}])", r"\\\1", folder.as_posix())
+    # These characters Spark takes for a pattern.
+    root = re.sub(r"([\\*?\[\]{}])", r"\\\1", folder.spark_address)
     reader = spark.read.schema(schema)
     if DATE in schema.names:  # it is in the names of folders; this path is no pattern
-        reader = reader.option("basePath", f"file:{folder.as_posix()}")
+        reader = reader.option("basePath", folder.spark_address)
     return reader.parquet(*(f"{root}/{name}" for name in names)).select(*schema.names)
 
 

@@ -13,7 +13,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -21,12 +20,13 @@ import msgspec
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
+from deltalake.schema import StructType
 
 from stentor._files import explain_os_errors, sync
 from stentor.errors import FolderError
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import TableFile
-from stentor.pipeline.storage.local import put_if_absent
+from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.tables.files import DATE, PARTITIONED
 
 #: The application whose last transaction in the log is the last batch that was committed to it.
@@ -35,20 +35,31 @@ APPLICATION = "stentor"
 _VALUE = "partition."  # what the names of such values begin with where actions are a table
 
 _UNUSABLE = frozenset("%[]\\")  # deltalake takes them for parts of an address
-_NEW_COLUMNS = {"order"}  # that tables of older releases lack
+_NEW_COLUMNS = {"order", "alternative", "attributes"}  # that tables of older releases lack
 _FEATURES = {"appendOnly", "invariants", "timestampNtz"}  # of Delta, that need nothing of a writer
 
 
-def open_table(folder: Path) -> DeltaTable:
+def open_table(folder: StreamFolder) -> DeltaTable:
     """The Delta table in *folder* as it is now; `FolderError` where it cannot be read."""
     with _explaining(folder):
-        return DeltaTable(str(folder))
+        return DeltaTable(str(folder), storage_options=_options(folder))
+
+
+def is_table(folder: StreamFolder) -> bool:
+    """Whether there is a Delta table in *folder*."""
+    with _explaining(folder):
+        return DeltaTable.is_deltatable(str(folder), _options(folder))
+
+
+def _options(folder: StreamFolder) -> dict[str, str] | None:
+    """How `deltalake` reaches the store: as the stream itself does."""
+    return dict(folder.options) or None
 
 
 class DeltaLog:
     """The Delta table in *folder*; one thread may append while another replaces."""
 
-    def __init__(self, folder: Path, schema: pa.Schema, *, retention_hours: int) -> None:
+    def __init__(self, folder: StreamFolder, schema: pa.Schema, *, retention_hours: int) -> None:
         """Open the table, or create it empty; `FolderError` where it is not as expected."""
         self.folder = folder
         self._schema = Schema.from_arrow(schema)
@@ -57,7 +68,7 @@ class DeltaLog:
         self._lock = Lock()
         self._version = self._batch = self._checkpoint = -1
         self._files: dict[str, TableFile] = {}
-        if _UNUSABLE.intersection(folder.as_posix()):
+        if _UNUSABLE.intersection(str(folder)):
             raise FolderError(f"deltalake cannot use {folder}; choose a path without % [ ] \\")
         self._open()
 
@@ -110,10 +121,14 @@ class DeltaLog:
         table = open_table(self.folder)
         with _explaining(self.folder):
             table.create_checkpoint()
-        for file in self._log.glob(f"{table.version():020d}.checkpoint*"):
-            sync(file)
-        sync(self._log / "_last_checkpoint")
-        sync(self._log)
+        self._sync(
+            *(
+                name
+                for name in self._log.entries()
+                if name.startswith(f"{table.version():020d}.checkpoint")
+            ),
+            "_last_checkpoint",
+        )
         failpoint("table-checkpointed")
         table.cleanup_metadata()
         self._checkpoint = table.version()
@@ -132,17 +147,23 @@ class DeltaLog:
     def remove(self, names: Iterable[str]) -> None:
         """Remove files that are out of use."""
         for name in names:
-            file = self.folder / name
-            with explain_os_errors(file):
-                file.unlink(missing_ok=True)
-            failpoint("unused-removed")
-            if file.parent != self.folder:
+            self.folder.remove([name])
+            if "/" in name and self.folder.is_local:
                 with suppress(OSError):  # of a partition that is not empty
-                    file.parent.rmdir()
+                    (self.folder.local / name).parent.rmdir()
 
     @property
-    def _log(self) -> Path:
+    def _log(self) -> StreamFolder:
         return self.folder / "_delta_log"
+
+    def _sync(self, *names: str) -> None:
+        """Bring files that `deltalake` has written to the log to disk, where it is one."""
+        if self._log.is_local:
+            with explain_os_errors(self._log.local):
+                for name in names:
+                    sync(self._log.local / name)
+                for folder in (self._log.local, self.folder.local, self.folder.local.parent):
+                    sync(folder)
 
     def _open(self) -> None:
         retention = f"interval {self._retention_hours} hours"
@@ -150,7 +171,7 @@ class DeltaLog:
             "delta.logRetentionDuration": retention,
             "delta.deletedFileRetentionDuration": retention,
         }
-        if not DeltaTable.is_deltatable(str(self.folder)):
+        if not is_table(self.folder):
             self._mark()
             with _explaining(self.folder):
                 DeltaTable.create(
@@ -158,10 +179,9 @@ class DeltaLog:
                     self._schema,
                     partition_by=self._partition or None,
                     configuration=settings,
+                    storage_options=_options(self.folder),
                 )
-            sync(self._log / f"{0:020d}.json")
-            for folder in (self._log, self.folder, self.folder.parent):
-                sync(folder)
+            self._sync(_entry(0))
             failpoint("table-created")
         self._add_columns()
         table = self._load()
@@ -171,13 +191,13 @@ class DeltaLog:
 
     def _mark(self) -> None:
         """Let workers know, before there is a table, whether it is to be partitioned."""
-        with explain_os_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+        with explain_os_errors(self.folder.local):
             if self._partition:
-                (self.folder / PARTITIONED).touch()
+                self.folder.new(PARTITIONED).touch()
+                self.folder.keep(PARTITIONED)
             else:
-                (self.folder / PARTITIONED).unlink(missing_ok=True)
-            sync(self.folder)
+                self.folder.make()
+                self.folder.remove([PARTITIONED])
 
     def _add_columns(self) -> None:
         """Give a table of an older release the columns that are new since."""
@@ -188,13 +208,41 @@ class DeltaLog:
         if new and all(field.name in _NEW_COLUMNS for field in new):
             with _explaining(self.folder):
                 table.alter.add_columns(new)
-            sync(self._log / f"{table.version():020d}.json")
-            sync(self._log)
+            self._sync(_entry(table.version()))
+            failpoint("columns-added")
+        self._grow_structs()
+
+    def _grow_structs(self) -> None:
+        """Give the structs of a table the fields that a grown schema has and they have not."""
+        table = open_table(self.folder)
+        there = {field.name: field for field in table.schema().fields}
+        if not any(
+            field.name in there and _is_grown(there[field.name].type, field.type)
+            for field in self._schema.fields
+        ):
+            return
+        fields = [
+            field
+            if field.name not in there or _is_grown(there[field.name].type, field.type)
+            else there[field.name]
+            for field in self._schema.fields
+        ]
+        about = table.metadata()
+        grown = {
+            "id": str(about.id),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": Schema(fields).to_json(),
+            "partitionColumns": about.partition_columns,
+            "configuration": about.configuration,
+            "createdTime": about.created_time,
+        }
+        self._version = table.version()
+        if self._commit("CHANGE COLUMN", [{"metaData": grown}]):
             failpoint("columns-added")
 
     def _load(self) -> DeltaTable:
         table = open_table(self.folder)
-        if table.schema() != self._schema:
+        if not _are_alike(table.schema(), self._schema):
             raise FolderError(
                 f"the table in {self.folder} has other columns: {table.schema().to_json()}, "
                 f"expected {self._schema.to_json()}; declare the schema it was made with, "
@@ -224,23 +272,41 @@ class DeltaLog:
         """Whether *actions* became the next entry; if not, another program's did, and is loaded."""
         about = {"timestamp": _now(), "operation": operation, "engineInfo": "Stentor"}
         lines = msgspec.json.Encoder().encode_lines([{"commitInfo": about}, *actions])
-        if not put_if_absent(self._log / f"{self._version + 1:020d}.json", lines, step="delta"):
+        if not self._log.put_if_absent(_entry(self._version + 1), lines, step="delta"):
             self._load()
             return False
         self._version += 1
         return True
 
 
+def _is_grown(old: Any, new: Any) -> bool:
+    """Whether *new* is the struct *old* with more fields."""
+    if not (isinstance(old, StructType) and isinstance(new, StructType)) or old == new:
+        return False
+    fields = {field.name: field for field in new.fields}
+    return all(fields.get(field.name) == field for field in old.fields)
+
+
+def _are_alike(one: Schema, other: Schema) -> bool:
+    """Whether two tables have the same columns; those that came later stand last."""
+    by_name = ({field.name: field for field in schema.fields} for schema in (one, other))
+    return next(by_name) == next(by_name)
+
+
+def _entry(version: int) -> str:
+    return f"{version:020d}.json"
+
+
 @contextmanager
-def _explaining(folder: Path) -> Iterator[None]:
+def _explaining(folder: StreamFolder) -> Iterator[None]:
     """A block of `deltalake` on the table in *folder*: its errors say what to do."""
     try:
-        with explain_os_errors(folder):
+        with explain_os_errors(folder.local):
             yield
     except (DeltaError, FolderError) as error:
         found = re.search(r"os error (\d+)", str(error))  # all that is left of the system's error
         if found:
-            with explain_os_errors(folder):
+            with explain_os_errors(folder.local):
                 raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
         reason = str(error).partition("\n")[0]  # a trace of its own follows
         raise FolderError(
@@ -298,9 +364,9 @@ def _unused(table: DeltaTable, hours: int, *, with_unknown: bool) -> list[str]:
     return table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=with_unknown)
 
 
-def _last_checkpoint(log: Path) -> int:
+def _last_checkpoint(log: StreamFolder) -> int:
     try:
-        version = msgspec.json.decode((log / "_last_checkpoint").read_bytes())["version"]
+        version = msgspec.json.decode(log.read("_last_checkpoint"))["version"]
     except FileNotFoundError:
         return 0
     return int(version)

@@ -14,7 +14,7 @@ where ids, events and expressions are positions in lists of their own, and times
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -23,9 +23,10 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from stentor.errors import FolderError
+from stentor.pipeline.storage.folder import StreamFolder
+from stentor.pipeline.tables.delta_log import is_table, open_table
 from stentor.pipeline.tables.files import table_folder
 
 #: The tables that a recording is made of; a cursor has the last batch read of each.
@@ -54,7 +55,9 @@ class _Names(NamedTuple):
     expressions: _Numbers
 
 
-def read_recording(path: Path, after: Cursor = START, *, most: int = MOST_ROWS) -> Row:
+def read_recording(
+    path: Path | StreamFolder, after: Cursor = START, *, most: int = MOST_ROWS
+) -> Row:
     """What the tables of the pipeline *path* have beyond the batches *after*.
 
     Of each table at most about *most* rows, the newest: whole files of it. `left_out` says how
@@ -86,15 +89,15 @@ def read_recording(path: Path, after: Cursor = START, *, most: int = MOST_ROWS) 
     }
 
 
-def _rows(path: Path, name: str, after: int, most: int) -> tuple[pa.Table, int]:
+def _rows(path: Path | StreamFolder, name: str, after: int, most: int) -> tuple[pa.Table, int]:
     """The rows of a table beyond the batch *after*, in order, and how many were left out."""
-    try:
-        table = DeltaTable(table_folder(path, name))
-    except TableNotFoundError:
+    folder = table_folder(path, name)
+    if not is_table(folder):
         raise FolderError(
             f"{path} holds no table {name}: name the folder of a pipeline, the `path` in its "
             "[tables]"
-        ) from None
+        )
+    table = open_table(folder)
     least, left_out = _newest(table, after, most)
     wanted = (pc.field("batch") > after) & (pc.field("seq") >= least)
     rows = table.to_pyarrow_dataset().to_table(filter=wanted)
@@ -198,3 +201,75 @@ def _plain(value: Any) -> Any:
             return value
         case _:
             return str(value)
+
+
+class DeliveryRow(NamedTuple):
+    """A row of the table of deliveries."""
+
+    event: str
+    subscription: str
+    change: str
+    order: int | None
+
+
+def last_batch(path: Path | StreamFolder) -> int:
+    """The last batch of the pipeline *path* that delivered something; −1 where none did."""
+    return read_deliveries(path, -1, most=0)[1]
+
+
+def read_deliveries(
+    path: Path | StreamFolder, after: int, *, most: int = MOST_ROWS
+) -> tuple[list[DeliveryRow], int]:
+    """What was delivered in batches beyond *after*, in order, and the last such batch.
+
+    Whole batches, about *most* rows of them and at least one. Cost: files that hold nothing new
+    are passed over by the table's log.
+    """
+    folder = table_folder(path, "deliveries")
+    if not is_table(folder):
+        return [], after
+    table = open_table(folder)
+    files = pa.table(table.get_add_actions(flatten=True))
+    if not files.num_rows:
+        return [], after
+    bounds = [files[name].to_pylist() for name in ("num_records", "min.batch", "max.batch")]
+    fresh = sorted(
+        (high, low, records)
+        for records, low, high in zip(*bounds, strict=True)
+        if high is not None and high > after
+    )
+    if not fresh:
+        return [], after
+    last = fresh[-1][0]
+    if most == 0:
+        return [], last
+    taken = 0
+    for high, _, records in fresh:
+        if taken and taken + records > most:
+            break
+        taken, last = taken + records, high
+    wanted = (pc.field("batch") > after) & (pc.field("batch") <= last)
+    names = ["event", "subscription", "change", "order", "seq"]
+    rows = table.to_pyarrow_dataset().to_table(columns=names, filter=wanted)
+    rows = rows.sort_by([("seq", "ascending"), ("subscription", "ascending")])
+    columns = (rows[name].to_pylist() for name in names[:-1])
+    return [DeliveryRow(*row) for row in zip(*columns, strict=True)], last
+
+
+def read_events(path: Path | StreamFolder, ids: Collection[str]) -> dict[str, Row]:
+    """The live events *ids* as the table of events has them, their attributes beside their ids."""
+    if not ids:
+        return {}
+    folder = table_folder(path, "events")
+    if not is_table(folder):
+        return {}
+    table = open_table(folder)
+    wanted = pc.field("id").isin(pa.array(sorted(ids), pa.string()))
+    rows = table.to_pyarrow_dataset().to_table(filter=wanted).sort_by("seq").to_pylist()
+    found = {}
+    for row in rows:
+        attributes = row.get("attributes") or {}
+        known = {name: _plain(value) for name, value in attributes.items() if value is not None}
+        until = {} if row["until"] is None else {"until": row["until"].isoformat()}
+        found[row["id"]] = {"id": row["id"], **known, **until}
+    return found

@@ -6,6 +6,7 @@ import { Drawing } from "./drawing.js";
 import { Editor } from "./editor.js";
 import { Feed } from "./feed.js";
 import { groundOf } from "./ground.js";
+import { Tiles } from "./tiles.js";
 import { Brokers, Health } from "./health.js";
 import { ActivityList, SubscriptionList } from "./lists.js";
 import { el, find, followTheme } from "./page.js";
@@ -38,6 +39,7 @@ class App {
     });
     this.tab = "activity";
     this._prepareStage();
+    this.client.on("hello", ({ map }) => this._openTiles(map));
     this._listen();
     this._connect();
   }
@@ -45,6 +47,14 @@ class App {
   async start() {
     const outlines = await (await fetch("outlines.geojson")).json();
     this.stage.setGround(groundOf(outlines));
+  }
+
+  /** Draw the map that the server has, if it has one of its own. */
+  async _openTiles(map) {
+    if (!map || this.stage.tiles) return;
+    const tiles = new Tiles(map, () => this.stage.redraw());
+    this.stage.tiles = tiles;
+    this.stage.setTiles((await tiles.open()) ? tiles : null);
   }
 
   _prepareStage() {

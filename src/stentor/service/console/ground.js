@@ -25,10 +25,11 @@ function unitRing(ring) {
 const area = ({ box }) => (box[2] - box[0]) * (box[3] - box[1]);
 
 /** Draw the ground of `view` into a 2D context; `places` are [name, longitude, latitude, metres]. */
-export function drawGround(context, view, ground, places, colours) {
+export function drawGround(context, view, ground, places, colours, tiles = null) {
   context.fillStyle = colours.water;
   context.fillRect(0, 0, view.width, view.height);
   drawLand(context, view, ground, colours);
+  tiles?.draw(context, view, colours);
   drawGrid(context, view, colours);
   drawPlaces(context, view, places, colours);
   if (view.zoom < 8) drawNames(context, view, ground, colours);

@@ -66,17 +66,20 @@ export class Brokers {
     this._links = el("tbody");
     this._says = el("p", { class: "quiet small" });
     find("#page-brokers").append(this._canvas, this._says,
-      el("h3", {}, "Links"), el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "from"), el("th", {}, "to"), el("th", { class: "number" }, "carried"), el("th", { class: "number" }, "saved"), el("th", { class: "number" }, "up"))), this._links));
+      el("h3", {}, "Links"), el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "from"), el("th", {}, "to"), el("th", { class: "number" }, "carried"), el("th", { class: "number" }, "saved"), el("th", { class: "number" }, "waiting"), el("th", { class: "number" }, "up"))), this._links));
   }
 
   async show() {
     if (find("#page-brokers").hidden) return;
     try {
-      const { brokers, links } = await this.client.get("v1/brokers");
+      const { brokers, links, refused = {} } = await this.client.get("v1/brokers");
       this._draw(brokers, links);
-      this._says.textContent = links.length ? "" : "This broker stands alone: it has no links.";
-      this._links.replaceChildren(...links.map(({ from, to, up, carried = {}, saved = 0 }) =>
-        el("tr", {}, el("td", {}, from), el("td", {}, to), el("td", { class: "number" }, count(Object.values(carried).reduce((sum, each) => sum + each, 0))), el("td", { class: "number" }, count(saved)), el("td", { class: "number" }, up ? "✓ yes" : "✗ no"))));
+      const problems = links.flatMap(({ from, to, problems = [] }) => problems.map((each) => `${from} → ${to}: ${each}`));
+      problems.push(...Object.entries(refused).map(([whom, why]) => `${whom}: ${why}`));
+      const alone = links.length ? "" : "This broker stands alone: it has no links.";
+      this._says.textContent = [alone, ...problems].filter(Boolean).join(" · ");
+      this._links.replaceChildren(...links.map(({ from, to, up, carried = {}, saved = 0, queued = 0 }) =>
+        el("tr", {}, el("td", {}, from), el("td", {}, to), el("td", { class: "number" }, count(Object.values(carried).reduce((sum, each) => sum + each, 0))), el("td", { class: "number" }, count(saved)), el("td", { class: "number" }, count(queued)), el("td", { class: "number" }, up ? "✓ yes" : "✗ no"))));
     } catch (error) {
       this._says.textContent = error.message;
     }

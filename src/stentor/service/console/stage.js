@@ -24,6 +24,7 @@ export class Stage {
     this.hands = hands;
     this.view = new View();
     this.ground = [];
+    this.tiles = null;
     this.places = [];
     this.marks = {};
     this.tool = null; // the name of the tool in hand, or null
@@ -73,6 +74,16 @@ export class Stage {
     this._groundDrawn = "";
   }
 
+  /** Draw these tiles too, or none; they call `redraw` when one has come. */
+  setTiles(tiles) {
+    this.tiles = tiles;
+    this.redraw();
+  }
+
+  redraw() {
+    this._groundDrawn = "";
+  }
+
   _resize() {
     const { clientWidth, clientHeight } = this.element;
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
@@ -91,7 +102,7 @@ export class Stage {
     view.inset = { left: (this.inset.left ?? 16), bottom: (this.inset.bottom ?? 28) };
     const drawn = `${view.version} ${view.inset.left} ${view.inset.bottom}`;
     if (drawn !== this._groundDrawn) {
-      drawGround(ground, view, this.ground, this.places, this.colours);
+      drawGround(ground, view, this.ground, this.places, this.colours, this.tiles);
       this._groundDrawn = drawn;
     }
     moving.clearRect(0, 0, view.width, view.height);

@@ -11,14 +11,18 @@ dict says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from stentor.errors import RecordError
-from stentor.model import Constant, Kind, Point
+from stentor.model import Constant, Kind, Point, Set
 from stentor.model.values import kind_of, read_value
+from stentor.model.values.members import members_length, set_text
 from stentor.model.values.point import COORDINATE_NAMES
 from stentor.model.values.range import ENDS
 from stentor.model.values.string import check_string_bytes, utf8_length
@@ -32,9 +36,9 @@ from stentor.wire.cells.layout import (
     validity,
 )
 from stentor.wire.cells.number import boolean_cells, decimal_cells, float_cells, integer_cells
-from stentor.wire.cells.point import geojson_cells, is_pair, list_cells, point_cells
+from stentor.wire.cells.point import geojson_cells, is_list, is_pair, list_cells, point_cells
 from stentor.wire.cells.raw import raw_cells
-from stentor.wire.cells.string import is_string, string_cells
+from stentor.wire.cells.string import is_string, string_cells, string_column
 from stentor.wire.cells.time import timestamp_cells, timestamp_text_cells
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
@@ -44,10 +48,11 @@ def range_cells(low: Cells, high: Cells, valid: Booleans) -> Cells:
     kinds = {low.kind, high.kind} - {None}
     if not (kinds <= {Kind.NUMBER} or kinds <= {Kind.TIMESTAMP}):
         return unread(valid)
-    with np.errstate(invalid="ignore"):
-        in_order = low.valid & high.valid & (low.low <= high.low)
+    lows = np.where(low.valid, low.low, -np.inf)
+    highs = np.where(high.valid, high.low, np.inf)
+    in_order = (low.valid | high.valid) & (lows <= highs)
     doubt = either(valid & ~in_order, low.doubtful, high.doubtful)
-    return Cells(low.kind or high.kind, valid, low.low, high.low, doubtful=doubt)
+    return Cells(low.kind or high.kind, valid, lows, highs, doubtful=doubt)
 
 
 def read_cells(
@@ -81,6 +86,7 @@ def resolve(
     if cells.doubtful is None or not cells.doubtful.any():
         return cells._replace(doubtful=None)
     reasons = dict(cells.reasons)
+    texts: dict[int, str] = {}
     found, valid = cells.kind, cells.valid.copy()
     low = cells.low.copy()
     # Single values have one array for both ends.
@@ -90,8 +96,9 @@ def resolve(
         try:
             if isinstance(raw, RecordError):
                 raise raw
-            if isinstance(raw, str):
-                check_string_bytes(utf8_length(raw), limits.string_bytes, field)
+            if isinstance(raw, str | list):
+                size = utf8_length(raw) if isinstance(raw, str) else members_length(raw)
+                check_string_bytes(size, limits.string_bytes, field)
             value = read_value(raw, kind, plane=plane, field=field)
             if value is None:
                 valid[row] = False
@@ -99,6 +106,9 @@ def resolve(
             found = found or kind_of(value)
             if kind_of(value) is not found or found is Kind.STRING:
                 raise RecordError(f"a {kind_of(value)} in a column of {found}s", field=field)
+            if isinstance(value, Set):
+                texts[row] = set_text(value)
+                continue
         except RecordError as error:
             reasons[row] = str(error)
             continue
@@ -108,17 +118,28 @@ def resolve(
             low[row], high[row] = (value.x, value.y) if isinstance(value, Point) else value[1:]
     if found is None:  # nothing but refused cells
         valid[list(reasons)] = False
+    if found is Kind.SET:
+        return set_cells(texts, valid, reasons)
     return cells._replace(
         kind=found, valid=valid, low=low, high=high, doubtful=None, reasons=reasons
     )
 
 
+def set_cells(texts: Mapping[int, str], valid: Booleans, reasons: Mapping[int, str]) -> Cells:
+    """The cells of sets: their *texts* by row."""
+    strings = string_column(
+        pa.array([texts.get(row, "") for row in range(len(valid))], pa.large_string())
+    )
+    nothing = np.zeros(0)
+    return Cells(Kind.SET, valid, nothing, nothing, strings, reasons=reasons)
+
+
 def is_odd(of: Any) -> bool:
-    """Whether no cell of an Arrow type can be a value, whatever is in it."""
-    if types.is_struct(of):
-        return not _fields_of_a_value({one.name for one in of})
+    """Whether no cell of an Arrow type can be a value or hold one, whatever is in it."""
     return not (
         types.is_null(of)
+        or types.is_struct(of)
+        or types.is_map(of)
         or types.is_dictionary(of)
         or types.is_run_end_encoded(of)
         or types.is_integer(of)
@@ -128,14 +149,14 @@ def is_odd(of: Any) -> bool:
         or types.is_timestamp(of)
         or types.is_date(of)
         or types.is_decimal(of)
-        or is_pair(of)
+        or (is_list(of) and (is_pair(of) or is_string(of.value_type)))
         or hasattr(of, "storage_type")
     )
 
 
-def _fields_of_a_value(names: set[str]) -> bool:
-    forms = [*COORDINATE_NAMES, ENDS, ("type", "coordinates")]
-    return any(names >= set(form) for form in forms)
+def _are_pairs(array: Any) -> bool:
+    """Whether all lists of a column are pairs of numbers: points, where the schema says nothing."""
+    return is_pair(array.type) and bool(pc.all(pc.equal(pc.list_value_length(array), 2)).as_py())
 
 
 def _prove(
@@ -144,6 +165,8 @@ def _prove(
     of = array.type
     if array.null_count == len(array):
         return missing(len(array))
+    if kind is Kind.SET or (is_list(of) and kind is None and not _are_pairs(array)):
+        return unread(validity(array))
     if types.is_integer(of):
         return integer_cells(array)
     if types.is_floating(of):
@@ -151,6 +174,8 @@ def _prove(
     if is_string(of):
         if kind is Kind.TIMESTAMP:
             return timestamp_text_cells(array, field)
+        if kind is Kind.POINT:
+            return unread(validity(array))
         return string_cells(array, limits.string_bytes)
     if types.is_boolean(of):
         return boolean_cells(array)

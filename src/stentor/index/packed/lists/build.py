@@ -27,7 +27,7 @@ from stentor.index.packed.lists.entries import (
     axis_cells,
     choose_keys,
     choose_list_axes,
-    is_needed,
+    needed_tokens,
     next_predicate,
 )
 from stentor.index.packed.lists.keys import (
@@ -363,8 +363,9 @@ def second_key(assigned: Assigned, owner: int, key: int) -> int:
     token, stop = tokens.start[owner], tokens.start[owner + 1]
     while token < stop:
         after = next_predicate(tokens, token, stop)
-        for one in range(token, after):
-            if is_needed(tokens, one, key, token, after):
+        first, last = needed_tokens(tokens, key, token, after)
+        for one in range(first, last):
+            if one != key:
                 uses = assigned.uses[tokens.code[one]]
                 if least < 0 or uses < least:
                     second, least = tokens.code[one], uses

@@ -17,7 +17,7 @@ from stentor.encoding.columns import Float64, Int32, Int64, SubscriptionColumns,
 from stentor.encoding.kinds import MISSING, is_region
 from stentor.index.bounds import VALUE, X, Y
 from stentor.index.packed.lists.axes import axis_at
-from stentor.index.packed.lists.keys import KeyTokens
+from stentor.index.packed.lists.keys import MANY_GROUPS, KeyTokens
 from stentor.index.packed.lists.layout import (
     ANY_EVENT,
     CLASSES,
@@ -117,11 +117,18 @@ def add_entry(entries: Entries, count: int, owner: int, token: int, code: int) -
 
 @kernel_inline
 def next_predicate(tokens: KeyTokens, token: int, stop: int) -> int:
-    """The first token after *token* of another predicate, or *stop*."""
-    predicate = tokens.predicate[token]
-    while token < stop and tokens.predicate[token] == predicate:
-        token += 1
-    return token
+    """The first token after *token* of another predicate, or *stop*: O(log tokens)."""
+    predicate, step = tokens.predicate[token], 1
+    while token + step < stop and tokens.predicate[token + step] == predicate:
+        token, step = token + step, 2 * step
+    low, high = token + 1, min(token + step, stop)
+    while low < high:
+        middle = (low + high) >> 1
+        if tokens.predicate[middle] == predicate:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel_inline
@@ -139,13 +146,13 @@ def rarest_of_group(assigned: Assigned, token: int, stop: int) -> int:
 @kernel_inline
 def group_cost(assigned: Assigned, token: int, stop: int) -> float:
     """How often the rarest keys of all groups of a predicate are needed together."""
-    tokens, cost = assigned.tokens, 0.0
+    tokens, cost, group = assigned.tokens, 0.0, 0
     while token < stop:
         cost += assigned.uses[tokens.code[rarest_of_group(assigned, token, stop)]]
         group = tokens.group[token]
         while token < stop and tokens.group[token] == group:
             token += 1
-    return cost
+    return cost / (group + 1) if group >= MANY_GROUPS else cost
 
 
 @kernel_inline
@@ -274,10 +281,15 @@ def choose_list_axes(
 
 
 @kernel_inline
-def is_needed(tokens: KeyTokens, token: int, key: int, start: int, stop: int) -> bool:
-    """Whether a token of the predicate *start* … *stop* is needed beside the token *key*."""
-    if token == key:
-        return False
+def needed_tokens(tokens: KeyTokens, key: int, start: int, stop: int) -> tuple[int, int]:
+    """Those of the predicate *start* … *stop* that are needed where *key* is; it may be one."""
     if tokens.group[stop - 1] == 0:
-        return True
-    return bool(start <= key < stop and tokens.group[token] == tokens.group[key])
+        return start, stop
+    if not start <= key < stop:
+        return stop, stop
+    first, last = key, key + 1
+    while first > start and tokens.group[first - 1] == tokens.group[key]:
+        first -= 1
+    while last < stop and tokens.group[last] == tokens.group[key]:
+        last += 1
+    return first, last

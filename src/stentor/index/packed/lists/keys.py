@@ -25,8 +25,11 @@ _HALF: Final = np.uint64(31)
 FREE: Final = np.uint64(0)
 #: KeyTokens ahead whose slots are prefetched.
 AHEAD: Final = 8
-#: A predicate of more groups is not filed under its keys.
-MOST_GROUPS: Final = 16
+#: A predicate of more groups is not filed under its keys: each is an entry of some 120 bytes.
+MOST_GROUPS: Final = 1024
+#: Of more groups, the mean of what their keys are needed counts, instead of the sum: the longer the
+#: lists of words are, the fewer of these words an event has.
+MANY_GROUPS: Final = 16
 
 
 class KeyTokens(NamedTuple):

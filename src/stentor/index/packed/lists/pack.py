@@ -17,7 +17,7 @@ from stentor.index.packed.lists.entries import (
     Assigned,
     Entries,
     axis_cells,
-    is_needed,
+    needed_tokens,
     next_predicate,
 )
 from stentor.index.packed.lists.layout import (
@@ -138,8 +138,9 @@ def put_record(
     token, stop = tokens.start[owner], tokens.start[owner + 1]
     while token < stop:
         after = next_predicate(tokens, token, stop)
-        for one in range(token, after):
-            if is_needed(tokens, one, key, token, after):
+        first, last = needed_tokens(tokens, key, token, after)
+        for one in range(first, last):
+            if one != key:
                 code = tokens.code[one]
                 signature |= signature_bit(code)
                 is_proved &= assigned.is_shared[code] == 0
@@ -193,7 +194,7 @@ def are_keys_enough(assigned: Assigned, owner: int, predicate: int, key: int) ->
     tokens = assigned.tokens
     token, stop = tokens.start[owner], tokens.start[owner + 1]
     while token < stop and tokens.predicate[token] != predicate:
-        token += 1
+        token = next_predicate(tokens, token, stop)
     if token == stop:
         return False
     after = next_predicate(tokens, token, stop)

@@ -1,21 +1,30 @@
-"""A SQLite file that one process has at a time; what fails in it is a StoreError that says why."""
+"""A SQLite file that one process has at a time; what fails in it is a StoreError that says why.
+
+`FactStore` is what the stores of brokers and of durable engines have in common.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary, finalize
 
-from stentor.errors import SettingsError, StoreError
-from stentor.model.values.string import describe
+import msgspec
+
+from stentor.errors import RecordError, SettingsError, StentorError, StoreError
+from stentor.model.values.string import describe, read_string
 
 _IN_MEMORY: Final = ":memory:"
 #: What SQLite raises; its messages may quote what is damaged, and be no UTF-8.
 _ERRORS: Final = (sqlite3.Error, UnicodeError)
+FACTS: Final = "CREATE TABLE facts (name TEXT PRIMARY KEY, fact TEXT NOT NULL)"
+Fact = TypeVar("Fact")
+Cell = str | int | bytes | None
 #: By device and inode: SQLite's lock is one of processes, so that within one we look ourselves.
 _OPEN_HERE: WeakValueDictionary[tuple[int, int], Database] = WeakValueDictionary()
 
@@ -63,9 +72,9 @@ class Database:
         run = self._connection.execute
         has = {kind: name for name, kind in run("SELECT name, type FROM sqlite_master")}
         if has and not run("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone():
-            raise StoreError(f"{self.path} is no broker's database: it has others' tables")
+            raise StoreError(f"{self.path} is no store of Stentor's: it has others' tables")
         if strange := has.keys() - {"table", "index"}:  # a trigger would do what we did not ask for
-            raise StoreError(f"{self.path} is no broker's database: it has a {strange.pop()}")
+            raise StoreError(f"{self.path} is no store of Stentor's: it has a {strange.pop()}")
         run("PRAGMA trusted_schema = OFF")
         run("PRAGMA locking_mode = EXCLUSIVE")
         run("PRAGMA journal_mode = WAL")  # one wait for the disk a batch
@@ -83,9 +92,9 @@ class Database:
                 "end that one first, or give another file"
             )
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            return StoreError(f"{self.path} is no broker's database, or damaged: {error}")
+            return StoreError(f"{self.path} is no store of Stentor's, or damaged: {error}")
         return StoreError(
-            f"{self.path} cannot be opened as a broker's database: {error}; is there such a folder?"
+            f"{self.path} cannot be opened as a store: {error}; is there such a folder?"
         )
 
     @contextmanager
@@ -107,7 +116,7 @@ class Database:
                     self._connection.execute("ROLLBACK")
             raise
 
-    def run(self, statement: str, *values: str | int | bytes | None) -> sqlite3.Cursor:
+    def run(self, statement: str, *values: Cell) -> sqlite3.Cursor:
         """Do *statement*."""
         self._check_usable()
         try:
@@ -115,7 +124,9 @@ class Database:
         except _ERRORS as error:
             raise self._failed(error) from None
 
-    def run_many(self, statement: str, rows: Iterable[tuple[str | int, ...]]) -> None:
+    def run_many(
+        self, statement: str, rows: Iterable[tuple[str | int | bytes | None, ...]]
+    ) -> None:
         """Do *statement* with each of *rows*."""
         self._check_usable()
         try:
@@ -147,6 +158,101 @@ class Database:
         """Let go of the file; nothing can be done with it any more."""
         self._end = self._end or "it was closed"
         self._release()
+
+
+class FactStore:
+    """Facts by name, and whatever tables a subclass adds, in one file.
+
+    It belongs to one process at a time; it is free again when that is gone.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._database = Database(path)
+        try:
+            with self.transaction():
+                self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
+        """Make the tables of a new file, and bring an older one up to date."""
+        raise NotImplementedError
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the file has no tables yet."""
+        return not self._database.rows("SELECT 1 FROM sqlite_master WHERE name = 'facts'")
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._database.path
+
+    def reopen(self) -> None:
+        """Begin anew with what the file holds, whatever has failed before."""
+        if self.path != _IN_MEMORY:
+            self._database = Database(self.path)
+
+    def transaction(self, *, synced: bool = True) -> AbstractContextManager[None]:
+        """Keep all that is kept within, or nothing of it where it fails.
+
+        What is not *synced* survives the end of the process, and perhaps not that of the machine.
+        """
+        return self._database.transaction(synced=synced)
+
+    def keep_fact(self, name: str, fact: Any) -> None:
+        """Keep *fact*, which JSON can hold, under *name*."""
+        self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", name, json.dumps(fact))
+
+    def fact(self, name: str, kind: type[Fact]) -> Fact | None:
+        """What was kept under *name*, which is of this *kind*; None where nothing was."""
+        found = self._database.rows("SELECT fact FROM facts WHERE name = ?", name)
+        with self.reading(f"the fact {name!r}"):
+            return msgspec.convert(decoded(found[0][0]), kind) if found else None
+
+    @contextmanager
+    def reading(self, what: str, row: int | None = None) -> Iterator[None]:
+        """Say of whatever is wrong within that it is *what*, or a *row* of that table."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except (
+            StentorError,
+            msgspec.MsgspecError,
+            ValueError,
+            TypeError,
+            KeyError,
+            RecursionError,
+        ) as error:
+            raise self.damaged(str(error) or type(error).__name__, what, row) from None
+
+    def damaged(self, why: str, what: str, row: int | None = None) -> StoreError:
+        """Why *what*, or a *row* of that table, cannot be used."""
+        where = what if row is None else f"the row {row} of {what}"
+        return StoreError(
+            f"{self.path}: {where} cannot be used: {why}; go on from a copy of the file"
+        )
+
+    def _run(self, statement: str, *values: Cell) -> Any:
+        return self._database.run(statement, *values)
+
+    def close(self) -> None:
+        """Let go of the file; whoever has the store can do nothing any more."""
+        self._database.close()
+
+
+def decoded(record: object) -> Any:
+    """What the JSON of a cell says."""
+    return json.loads(text_of(record))
+
+
+def text_of(cell: object) -> str:
+    """The text in a cell; a RecordError where it holds something else."""
+    if not isinstance(cell, str):
+        raise RecordError(f"expected a text, got {type(cell).__name__}")
+    return read_string(cell)
 
 
 def _release(connection: sqlite3.Connection, process: int) -> None:

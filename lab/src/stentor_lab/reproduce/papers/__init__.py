@@ -1,0 +1,1 @@
+"""The experiments, paper by paper: each module has its `PAPER`."""
