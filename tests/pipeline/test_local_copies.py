@@ -1,11 +1,13 @@
 """Copies of bases on a worker's own disk: what a killed process had begun does not stay."""
 
+import shutil
 import time
 
 import pytest
 
 from stentor.pipeline.storage import copies
 from stentor.pipeline.storage.copies import ABANDONED
+from stentor.pipeline.storage.folder import stream_folder
 from stentor.pipeline.stream import shards
 from stentor.pipeline.stream.shards import local_copy
 
@@ -24,3 +26,17 @@ def test_partial_copies_go_an_hour_after_they_last_grew(tmp_path, monkeypatch, l
     assert local_copy(base, tmp_path / "cache") == copy
     assert killed.exists() == stays
     assert (copy / "rows").read_bytes() == b"rows"
+
+
+def test_a_folder_that_is_renamed_while_it_is_removed_is_no_fault(tmp_path, monkeypatch):
+    """A task of a job that failed may end what it was writing."""
+    (tmp_path / "bases" / ".1.partial").mkdir(parents=True)
+    removed = shutil.rmtree
+
+    def renamed_first(path):
+        path.rename(tmp_path / "bases" / "1")
+        removed(path)
+
+    monkeypatch.setattr(shutil, "rmtree", renamed_first)
+    (stream_folder(tmp_path) / "bases").remove([".1.partial"])
+    assert (tmp_path / "bases" / "1").is_dir()

@@ -272,11 +272,11 @@ def _save_of(path: Path) -> tuple[Path, str | None]:
 
     A save moves the old folder aside first: what was being read there is then elsewhere.
     """
-    place = current(path)
+    folder = current(path)
     try:
-        return place, str(_meta(path)["save"])
+        return folder, str(_meta(path)["save"])
     except FolderError:
-        return place, None
+        return folder, None
 
 
 def _meta(path: Path) -> Meta:

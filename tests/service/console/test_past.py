@@ -134,6 +134,7 @@ def test_the_console_of_a_folder_follows_what_is_committed(rows, tmp_path, open_
         page.click("#side .list button >> nth=0")
         page.wait_for_selector("#side .explanation .yes")
         screenshot(page, "console-folder")
+        page.close()  # it follows the server, which goes now
 
 
 def test_it_fits_a_phone(folder, open_page, screenshot):

@@ -298,8 +298,9 @@ gs://, abfss://, hdfs://
 
 
 def _remove(path: Path) -> None:
+    """Remove *path*; a task that a failed job left behind may rename or remove it meanwhile."""
     with explain_os_errors(path):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        while path.is_dir() and not path.is_symlink():
+            with suppress(FileNotFoundError):
+                shutil.rmtree(path)
+        path.unlink(missing_ok=True)
