@@ -3,6 +3,8 @@
 Kinds of blocks, and what is done with them:
 
     python       runs by itself; a `text` block right behind it is what it prints
+    python continued
+                 goes on where the Python block before it ended
     py           a step of CONTRIBUTING's worked example (tests/test_kinds.py)
     python spark the same, in the tests that have a Spark session (tests/spark/test_documents.py)
     python kafka, sh kafka
@@ -112,6 +114,17 @@ def blocks_of(page: Path) -> list[Block]:
         else:
             between += line
     return found if opened is None else [*found, opened._replace(kind="not closed")]
+
+
+def programs() -> list[list[Block]]:
+    """The Python blocks that need nothing else: each with those that continue it."""
+    found: list[list[Block]] = []
+    for block in blocks("python"):
+        if block.name == "continued":
+            found[-1].append(block)
+        elif not block.name:
+            found.append([block])
+    return found
 
 
 def files() -> dict[str, str]:

@@ -17,13 +17,12 @@ from stentor.model import Schema
 from stentor.wire.files import open_records
 from stentor.wire.formats import ReadSettings
 from stentor.wire.rejected import Rejected
-from tests.docs.documents import KINDS, ROOT, Block, blocks, enter
+from tests.docs.documents import KINDS, ROOT, Block, blocks, enter, programs
 
 #: Commands that take long by intention: their arguments are read, and no more.
 SLOW = ("bench", "demo", "size", "stream")
 
 #: What needs Spark or Kafka is run by tests/spark/test_documents.py.
-PYTHON = [block for block in blocks("python") if not block.name]
 COMMANDS = [block for block in blocks("sh") if not block.name]
 RECORDS = [block for block in blocks("json", "jsonl") if not block.name]
 
@@ -34,18 +33,21 @@ def test_every_block_is_of_a_kind_that_is_checked() -> None:
     assert not [str(block) for block in printing if block.kind not in ("python", "sh")]
 
 
-@pytest.mark.parametrize("block", PYTHON, ids=str)
+@pytest.mark.parametrize("program", programs(), ids=lambda program: str(program[0]))
 @pytest.mark.filterwarnings("ignore:Using `httpx`")  # Starlette's, of its own test client
 def test_python_prints_what_the_page_says(
-    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: list[Block], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _enter(tmp_path, monkeypatch)
-    # Empty lines in front: a traceback then names the line of the page.
-    code = compile("\n" * (block.number - 1) + block.text, str(ROOT / block.page), "exec")
-    printed = StringIO()
-    with redirect_stdout(printed):
-        exec(code, {"__name__": "__main__"})
-    assert printed.getvalue() == (block.output or "")
+    names = {"__name__": "__main__"}
+    for block in program:
+        assert block.page == program[0].page
+        # Empty lines in front: a traceback then names the line of the page.
+        code = compile("\n" * (block.number - 1) + block.text, str(ROOT / block.page), "exec")
+        printed = StringIO()
+        with redirect_stdout(printed):
+            exec(code, names)
+        assert printed.getvalue() == (block.output or ""), str(block)
 
 
 @pytest.mark.parametrize("block", COMMANDS, ids=str)

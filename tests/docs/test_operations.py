@@ -17,7 +17,7 @@ from stentor.pipeline.config.file import load
 from stentor.pipeline.stream.metrics import NAMES
 from stentor.service.settings import ServeSettings, TomlSection
 from stentor.service.settings import _read as read_serve
-from tests.docs.documents import ROOT
+from tests.docs.documents import DATA, ROOT
 from tests.support.servers import Server
 
 GRAFANA = ROOT / "examples" / "grafana"
@@ -150,6 +150,16 @@ def test_pictures_are_what_their_programs_draw() -> None:
     for draw in drawn["DRAWINGS"]:
         kept = (ROOT / "docs" / "pictures" / f"{draw.__name__}.svg").read_text("utf-8")
         assert draw().write() == kept, draw.__name__
+
+
+def test_the_data_of_tutorials_is_small_and_what_its_program_draws() -> None:
+    drawn = runpy.run_path(str(DATA / "draw.py"))["files"]()
+    for name, text in drawn.items():
+        assert (DATA / name).read_text("utf-8") == text, name
+    named = (DATA / "SOURCES.txt").read_text("utf-8")
+    kept = [path for path in DATA.iterdir() if path.suffix in (".csv", ".geojson", ".jsonl")]
+    assert [path.name for path in kept if path.name not in named] == []
+    assert sum(path.stat().st_size for path in kept) < 1_000_000
 
 
 def test_the_workflow_runs_targets_and_tests_that_there_are() -> None:
