@@ -16,7 +16,7 @@ Kinds of blocks, and what is done with them:
     toml         what `stentor stream` runs: it loads; with a name, a file for the examples
     json, jsonl  records that are all read; with a name, a file that examples of every page find
     {toctree}, {include}, {eval-rst}, {literalinclude}, {commands}, {settings}
-                 what Sphinx does for the site (tests/docs/test_pages.py)
+                 what Sphinx does for the site (tests/docs/test_pages.py, test_site.py)
     (no kind)    a drawing
 """
 
