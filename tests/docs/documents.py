@@ -173,5 +173,11 @@ def prose(page: Path) -> str:
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
+def code(notebook: Path) -> str:
+    """The code of *notebook*."""
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    return "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "code")
+
+
 def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()

@@ -17,7 +17,18 @@ from stentor.language.lexer import RESERVED
 from stentor.language.predicates.calls import NAMES
 from stentor.model import Kind
 from stentor.wire.limits import RecordLimits
-from tests.docs.documents import NOTEBOOKS, PAGES, ROOT, Link, anchors, blocks, links, table
+from tests.docs.documents import (
+    NOTEBOOKS,
+    PAGES,
+    ROOT,
+    Link,
+    anchors,
+    blocks,
+    blocks_of,
+    code,
+    links,
+    table,
+)
 
 DOCS = ROOT / "docs"
 LANGUAGE, ENGINE, FORMATS = "docs/language.md", "docs/engine.md", "docs/formats.md"
@@ -133,6 +144,65 @@ def test_everything_that_the_reference_names_is_there() -> None:
         if name != "stentor.errors":
             module, _, attribute = name.rpartition(".")
             assert hasattr(importlib.import_module(module), attribute), name
+
+
+#: What the promise covers: the names that these export, but for modules.
+PUBLIC = ("", ".aio", ".broker", ".client", ".engine", ".model", ".pipeline", ".pipeline.tables")
+#: Pages that show the inside to those who work on it.
+INSIDE = ("CONTRIBUTING.md", "ARCHITECTURE.md", "docs/packed.md", "docs/papers/")
+IMPORTS = re.compile(r"^\s*from (stentor(?:\.\w+)*) import ([\w, ]+)$", re.MULTILINE)
+
+
+def promised() -> list[object]:
+    """What the page of the Python API names."""
+    names = [
+        line.text.split("::")[1].strip()
+        for block in blocks_of(DOCS / "reference" / "api.md")
+        for line in block.lines
+        if line.text.startswith(".. auto")
+    ]
+    return [_named(name) for name in names]
+
+
+def _named(name: str) -> object:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _is_promised(module: str, name: str, known: list[object]) -> bool:
+    found = getattr(importlib.import_module(module), name, None)
+    if found is None and (module, name) != ("stentor.model", "HERE"):
+        found = importlib.import_module(f"{module}.{name}")
+    return inspect.ismodule(found) or any(found is one for one in known)
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_name_that_a_public_module_exports_is_promised(module: str) -> None:
+    known = promised()
+    exported = importlib.import_module(f"stentor{module}").__all__
+    missing = [name for name in exported if not _is_promised(f"stentor{module}", name, known)]
+    assert missing == []
+
+
+def test_every_name_that_an_example_imports_is_promised() -> None:
+    known = promised()
+    found = [
+        (block.page, module, name.split(" as ")[0].strip())
+        for block in blocks("python")
+        if not block.page.startswith(INSIDE)
+        for module, names in IMPORTS.findall(block.text)
+        for name in names.split(",")
+    ]
+    found += [
+        (path.name, module, name.split(" as ")[0].strip())
+        for path in NOTEBOOKS
+        for module, names in IMPORTS.findall(code(path))
+        for name in names.split(",")
+    ]
+    assert len(found) > 30
+    errors = {name for name in vars(stentor.errors) if name.endswith("Error")}
+    missing = [one for one in found if one[2] not in errors and not _is_promised(*one[1:], known)]
+    assert missing == []
 
 
 def test_every_error_has_a_cause_and_a_remedy() -> None:
