@@ -10,6 +10,9 @@ Kinds of blocks, and what is done with them:
     python kafka, sh kafka
                  steps of one page, one after another, with a broker (the same tests)
     sh           each line is a command; a `text` block right behind it is what they print
+    sh server    commands that speak to a `stentor serve` (tests/docs/test_service_page.py)
+    sh application
+                 starts an application, and calls it with curl (the same tests)
     match        expression | event | perhaps: at [x, y] | true, false or unknown[, score 2]
     match plane  the same, on a plane
     error        expression, or record as JSON | a piece of the message
