@@ -5,6 +5,6 @@ itself has a hand in: it says which characters each atom of a pattern stands for
 """
 
 from stentor.language.regular.automaton import Automaton, compiled
-from stentor.language.regular.syntax import folded_like, found_in
+from stentor.language.regular.syntax import cases, folded_like, found_in
 
-__all__ = ["Automaton", "compiled", "folded_like", "found_in"]
+__all__ = ["Automaton", "cases", "compiled", "folded_like", "found_in"]

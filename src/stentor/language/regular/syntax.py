@@ -96,7 +96,7 @@ def folded_like(pattern: str) -> Node:
             parts.append(Characters(EVERY_CHARACTER))
         else:
             plain = next(characters, one) if one == "\\" else one
-            parts.append(Characters(_ranges(_cases(plain))))
+            parts.append(Characters(_ranges(cases(plain))))
     return Sequence(tuple(parts))
 
 
@@ -113,7 +113,8 @@ def _cased() -> dict[str, list[str]]:
 
 
 @lru_cache(maxsize=4096)
-def _cases(one: str) -> str:
+def cases(one: str) -> str:
+    """The letters that count as the letter *one* whatever the capitals."""
     small = folded(one)
     return "".join(_cased().get(small, [small]))
 
