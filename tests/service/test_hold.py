@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from stentor.service.core import Core
 from stentor.service.records import Records, RecordsAnswer
 from stentor.service.settings import QueueSettings, ServeSettings
-from tests.support.servers import Server
 from tests.service.test_sockets import Wire, subscribe
+from tests.support.servers import Server
 
 KEY = "a", "c"
 

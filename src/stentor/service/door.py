@@ -165,7 +165,8 @@ class DoorCore(Core):
     # Records.
 
     def _is_full(self) -> bool:
-        return self.door.waiting >= MOST_WAITING
+        waiting: int = self.door.waiting
+        return waiting >= MOST_WAITING
 
     def _run_segment(self, segment: Sequence[Waiting], output: CoreOutput) -> None:
         changes = [one for one in segment if not one.is_about_event]

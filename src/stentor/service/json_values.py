@@ -8,6 +8,7 @@ doubles that they mean, or refused. So whatever was taken can be given to every 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
@@ -51,29 +52,29 @@ def _value(value: Any, field: str) -> Any:
     )
 
 
-def pack(frame: Any) -> bytes:
-    """*frame* as MessagePack, with integers beyond its own as doubles: an older store has some."""
-    try:
-        return msgspec.msgpack.encode(frame)
-    except OverflowError:
-        return msgspec.msgpack.encode(_small(frame))
-
-
-def _small(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _small(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_small(inner) for inner in value]
-    is_large = isinstance(value, int) and not _LOWEST <= value <= _HIGHEST
-    return _double(value) if is_large else value
-
-
-def _double(value: int) -> float | None:
+def nearest_double(value: int) -> float | None:
     """The double nearest to *value*; None beyond all of them."""
     try:
         return float(value)
     except OverflowError:
         return None
+
+
+def pack(frame: Any, double: Callable[[int], Any] = nearest_double) -> bytes:
+    """*frame* as MessagePack; *double* says what integers are that it cannot hold."""
+    try:
+        return msgspec.msgpack.encode(frame)
+    except OverflowError:
+        return msgspec.msgpack.encode(_small(frame, double))
+
+
+def _small(value: Any, double: Callable[[int], Any]) -> Any:
+    if isinstance(value, dict):
+        return {name: _small(inner, double) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_small(inner, double) for inner in value]
+    is_large = isinstance(value, int) and not _LOWEST <= value <= _HIGHEST
+    return double(value) if is_large else value
 
 
 def check_shape(raw: Any, depth: int = MOST_DEPTH) -> Any:

@@ -5,8 +5,8 @@ A row of the table `outbox` holds what one commit gave one client, ready to be s
     client, first … last, time, body: deliveries as JSON, separated by commas
 
 Whoever acknowledges up to a sequence ends the rows up to there. Where a queue is full the oldest
-rows go, and the client is told of the gap; under the policy "hold" none does, and senders wait. Rows
-that are too old go always. A client that is forgotten leaves the highest sequence it had: no
+rows go, and the client is told of the gap; under the policy "hold" none does, and senders wait.
+Rows that are too old go always. A client that is forgotten leaves the highest sequence it had: no
 other one is given it, so that a reader which comes back neither skips nor acknowledges anything.
 """
 
