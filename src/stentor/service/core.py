@@ -37,7 +37,7 @@ from stentor.model.values import read_location
 from stentor.model.values.object import check_object
 from stentor.model.values.string import describe, read_id
 from stentor.model.values.time import FOR_GOOD, time_text
-from stentor.service.hold import held, parts_with_room
+from stentor.service.hold import held, parts_that_fit
 from stentor.service.json_values import as_json_has_it
 from stentor.service.links.book import LinkBook
 from stentor.service.outbox import Key, ServiceStore
@@ -133,7 +133,7 @@ class Core:
             for key, seq in acknowledged.items():
                 store.acknowledge_up_to(key, seq)
             for segment in self._segments(waiting):
-                for part in parts_with_room(segment, self.store):
+                for part in parts_that_fit(segment, self.store):
                     self._run_segment(part, output)
         self.counts["rejected"] += sum(len(answer.errors) for answer in output.answers)
         return self.taken()

@@ -18,7 +18,7 @@ def held() -> RefusedError:
     return RefusedError(503, "full", "a queue behind it is full, and senders are held")
 
 
-def parts_with_room(segment: list[Waiting], store: ServiceStore) -> Iterator[list[Waiting]]:
+def parts_that_fit(segment: list[Waiting], store: ServiceStore) -> Iterator[list[Waiting]]:
     """*segment* in parts that clients surely have room for; other events of it are refused.
 
     Let a part happen before the next one is asked for: its deliveries count. Without the policy
@@ -28,28 +28,28 @@ def parts_with_room(segment: list[Waiting], store: ServiceStore) -> Iterator[lis
         yield segment
         return
     part: list[Waiting] = []
-    rooms: dict[str, tuple[int, int]] = {}
+    left: dict[str, tuple[int, int]] = {}
     full: set[str] = set()
     for one in segment:
         reached = "" if store.shares_events else one.owner
         if not one.is_about_event:
-            rooms[reached] = 0, 0  # it may bring live events
+            left[reached] = 0, 0  # it may bring live events
             full.clear()
             part.append(one)
             continue
-        events, free = rooms.get(reached, (0, 0))
+        events, size_left = left.get(reached, (0, 0))
         size = len(one.body) + _DELIVERY_BYTES
-        if reached not in full and (events < 1 or free < size):
-            if part and reached in rooms:
+        if reached not in full and (events < 1 or size_left < size):
+            if part and reached in left:
                 yield part
-                part, rooms = [], {}
-            events, free = store.room(one.owner)
+                part, left = [], {}
+            events, size_left = store.fitting(one.owner)
             if events < 1:
                 full.add(reached)
         if reached in full:
             one.answer.errors.append((one.position, held()))
             continue
-        rooms[reached] = events - 1, free - size
+        left[reached] = events - 1, size_left - size
         part.append(one)
     if part:
         yield part

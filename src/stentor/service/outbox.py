@@ -323,7 +323,7 @@ class ServiceStore(LinkStore):
         """Whether events wait where a queue is full, instead of others being dropped."""
         return self._limits.policy == "hold"
 
-    def room(self, owner: str) -> tuple[int, int]:
+    def fitting(self, owner: str) -> tuple[int, int]:
         """How many events of *owner*, and how many bytes of them, every client has room for.
 
         At least one event where none of the clients is full, whatever it leads to; (0, 0) where one
