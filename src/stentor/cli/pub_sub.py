@@ -144,17 +144,14 @@ def sub(
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and a hang-up end what is done within like Ctrl-C; a second one ends it at once.
-
-    The exit code is then that of the signal.
-    """
+    """Let SIGTERM and a hang-up end what is done within like Ctrl-C; a second one ends at once."""
     wanted = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
     numbers = [one for one in wanted if one is not None]
 
     def end(number: int, frame: object) -> None:
         for one in numbers:
             signal.signal(one, signal.SIG_DFL)
-        raise SystemExit(128 + number)
+        raise KeyboardInterrupt
 
     older = {one: signal.signal(one, end) for one in numbers}
     try:
