@@ -38,6 +38,8 @@ from stentor.model.values import read_location
 from stentor.model.values.object import check_object
 from stentor.model.values.string import describe, read_id
 from stentor.model.values.time import FOR_GOOD, time_text
+from stentor.service.hold import held, parts_that_fit
+from stentor.service.json_values import as_json_has_it
 from stentor.service.links.book import LinkBook
 from stentor.service.outbox import Key, ServiceStore
 from stentor.service.recent import Recent, Seen
@@ -148,7 +150,8 @@ class Core:
             for key, seq in acknowledged.items():
                 store.acknowledge_up_to(key, seq)
             for segment in self._segments(waiting):
-                self._run_segment(segment, output)
+                for part in parts_that_fit(segment, self.store):
+                    self._run_segment(part, output)
         self.counts["rejected"] += sum(len(answer.errors) for answer in output.answers)
         return self.taken()
 
@@ -230,13 +233,13 @@ class Core:
         self._bodies, self._fresh_events = bodies, events or {}
         self.store.assigned, self.store.changed_events = clients, changed
 
-    def _is_full(self, owner: str) -> bool:
-        """Whether events of *owner* are refused now."""
-        return self.store.is_full(owner) or self.links.is_full()
+    def _is_full(self) -> bool:
+        """Whether all events are refused now."""
+        return self.links.is_full()
 
     def _read_all(self, command: Records, answer: RecordsAnswer, now: int) -> list[Waiting]:
         found = []
-        is_full = self._is_full(command.owner)
+        is_full = self._is_full()
         for position, raw in enumerate(command.raws):
             try:
                 if isinstance(raw, StentorError):
@@ -269,9 +272,9 @@ class Core:
         name = f"{owner}/{id}"
         record: Record
         if op in EVENT_OPS and is_full:
-            raise RefusedError(503, "full", "a queue behind it is full, and senders are held")
+            raise held()
         if op in ("publish", "update"):
-            fields["id"] = name
+            fields = as_json_has_it({**fields, "id": name})
             event = event_from_dict(fields, self.broker.schema)
             fields["id"] = id
             if event.until is not None:
@@ -406,6 +409,23 @@ class Core:
         """The subscription *name*."""
         return self.broker.tables.client(name)
 
+    def remove_client(self, key: Key) -> bool:
+        """Whether there was a client *key*: its subscriptions, its queue, its endpoint are gone."""
+        store, (owner, client) = self.store, key
+        owned = store.owned.get(owner, ()) if key in store.wanted_by else ()
+        ids = [id for id in owned if store.client_of(f"{owner}/{id}") == client]
+        with store.transaction():
+            ended = [{"op": "unsubscribe", "id": id} for id in ids]
+            output = self.run([Records(owner, client, ended)], {})
+            output.rows.pop(key, None)
+            is_known = store.forget_client(key)
+            for table in ("webhooks", "dead_letters"):
+                delete = f"DELETE FROM {table} WHERE owner = ? AND client = ?"
+                is_known |= bool(store.execute(delete, *key))
+        output.answers.clear()  # nobody waits for them
+        self._output = output
+        return is_known or bool(ids)
+
     # Time.
 
     def tick(self) -> None:
@@ -418,6 +438,7 @@ class Core:
             self.links.news()
         oldest = now - int(self.settings.queue.time_to_live.total_seconds() * 1_000_000)
         if self.store.has_expired(oldest):
+            self.store.now = now
             with self.store.transaction():
                 self.store.expire(oldest)
 

@@ -162,8 +162,9 @@ class DoorCore(Core):
 
     # Records.
 
-    def _is_full(self, owner: str) -> bool:
-        return self.store.is_full(owner) or self.door.waiting >= MOST_WAITING
+    def _is_full(self) -> bool:
+        waiting: int = self.door.waiting
+        return waiting >= MOST_WAITING
 
     def _run_segment(self, segment: Sequence[Waiting], output: CoreOutput) -> None:
         changes = [one for one in segment if not one.is_about_event]

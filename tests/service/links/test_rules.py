@@ -259,6 +259,7 @@ def test_a_store_of_the_version_before_links_is_brought_up_to_date(tmp_path: Pat
     with sqlite3.connect(tmp_path / "a" / "service.db") as file:
         for table in ("links", "link_outbox", "announced", "holders"):
             file.execute(f"DROP TABLE {table}")
+        file.execute("ALTER TABLE clients DROP COLUMN used")
         file.execute("UPDATE facts SET fact = '1' WHERE name = 'service version'")
         file.execute("DELETE FROM facts WHERE name IN ('neighbours', 'instance')")
     file.close()
