@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from stentor._files import PARTIAL, explain_os_errors
@@ -17,7 +18,10 @@ from stentor.pipeline.tables.delta import DeltaTables
 
 
 def remove_orphans(given: str | Path | StreamFolder, commits: Commits, tables: DeltaTables) -> None:
-    """Remove what a crash has left in a folder; to be called before anything is written."""
+    """Remove what a crash has left in a folder; to be called before anything is written.
+
+    What a later writer has put there stays, in a folder that nobody can lock.
+    """
     path = stream_folder(given)
     manifests = list(commits.since(-1))
     tables.remove_orphans(manifests)
@@ -30,7 +34,7 @@ def remove_orphans(given: str | Path | StreamFolder, commits: Commits, tables: D
         )
     for kind, names in _unnamed(path, manifests[-1] if manifests else None):
         (path / kind).remove(names)
-    (path / "work").remove((path / "work").entries())
+    (path / "work").remove(name for name in (path / "work").entries() if path.is_mine(name))
 
 
 def remove_unused(path: str | Path | StreamFolder, last: Manifest) -> None:
@@ -53,7 +57,8 @@ def _unnamed(path: StreamFolder, last: Manifest | None) -> Iterator[tuple[str, l
         "waiting": [name for part in last.waiting for name in part.files] if last else [],
     }
     for kind, names in named.items():
-        yield kind, [name for name in (path / kind).entries() if name not in names]
+        folder = path / kind
+        yield kind, [one for one in folder.entries() if one not in names and folder.is_mine(one)]
 
 
 def _remove(*paths: Path) -> None:
@@ -72,22 +77,24 @@ class Housekeeping:
     def __init__(
         self, path: str | Path | StreamFolder, tables: DeltaTables, settings: StreamSettings
     ) -> None:
-        self._path = stream_folder(path)
+        self.path = stream_folder(path)
         self._tables = tables
         self._settings = settings
-        self.commits = Commits(self._path)
+        self.commits = Commits(self.path)
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="stentor-compaction")
         self._compaction: Future[None] | None = None
 
     def recover(self) -> None:
         """Bring the folder to what its manifests say, whatever a crash has left.
 
-        Where nobody can lock it, whoever was writing it before is shut out first.
+        Where nobody can lock it, whoever was writing it before is shut out first, and `path` is the
+        folder as this writer names files in it.
         """
-        if not self._path.is_local:
-            self.commits.take_over(writer_name())
+        if not self.path.is_local:
+            self.path = replace(self.path, epoch=self.commits.take_over(writer_name()))
+            self._tables.shut_out(self.path.epoch)
         self._tables.roll_forward(self.commits.since(-1))
-        remove_orphans(self._path, self.commits, self._tables)
+        remove_orphans(self.path, self.commits, self._tables)
 
     def after(self, manifest: Manifest, *, is_building: bool) -> None:
         """See to what *manifest*, just committed, allows; while bases are built nothing goes."""
@@ -100,7 +107,7 @@ class Housekeeping:
     def tidy(self, manifest: Manifest) -> None:
         """Remove what *manifest*, the last one, has made useless."""
         self.commits.prune(self._settings.keep_manifests, through=manifest.batch)
-        remove_unused(self._path, manifest)
+        remove_unused(self.path, manifest)
 
     def close(self) -> None:
         """Wait for what still runs."""

@@ -102,7 +102,7 @@ class Outbox:
             return
         old = self._marked()
         self._sent.put_if_absent(f"{self._marker}.{batch}", b"sent")
-        self._sent.remove(f"{self._marker}.{one}" for one in old if one != batch)
+        self._sent.remove(f"{self._marker}.{one}" for one in old if one < batch)
 
     def _marked(self) -> list[int]:
         prefix = f"{self._marker}."

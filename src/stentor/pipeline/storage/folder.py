@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -44,6 +45,8 @@ SCHEMES: Final[Mapping[str, Callable[[str, Mapping[str, str]], FileStore]]] = {
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
 #: What Spark calls them.
 _SPARK_SCHEMES: Final = {"s3": "s3a"}
+#: Whose epoch a file is of, in its name.
+_EPOCH: Final = re.compile(r"(?:^|[-/])(\d+)w[0-9a-f]{16}")
 #: The stores that this process has met.
 _STORES: dict[tuple[str, tuple[tuple[str, str], ...]], FileStore] = {}
 
@@ -59,6 +62,8 @@ class StreamFolder:
     cache: str | None = None
     """Where a machine keeps its copies; None: among its user's caches."""
     name: str = ""
+    epoch: int = field(default=0, compare=False)
+    """Which of the stream's writers names files here, where nobody can lock; later ones: larger."""
 
     def __truediv__(self, name: str) -> StreamFolder:
         """The folder *name* in this one."""
@@ -104,6 +109,19 @@ class StreamFolder:
         return _SPARK_SCHEMES.get(scheme, scheme) + colon + rest
 
     # Files.
+
+    def fresh(self, *words: object) -> str:
+        """A name that nobody else gives, `7-0-…` for 7 and 0; it tells the writer's epoch."""
+        own = f"{self.epoch}w" if self.epoch else ""
+        return "-".join([*map(str, words), own + secrets.token_hex(8)])
+
+    def is_mine(self, name: str) -> bool:
+        """Whether the file *name* is of this writer, or of one that it has shut out.
+
+        What a later one has named this one knows nothing of.
+        """
+        found = _EPOCH.search(name)
+        return self.is_local or found is None or int(found[1]) <= self.epoch
 
     def new(self, name: str) -> Path:
         """Where this process writes the file *name*, before it is kept."""

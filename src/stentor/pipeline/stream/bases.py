@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -75,7 +74,7 @@ class BuildBasesStep:
             columns.append(state.index.columns_of(rows[mine]))
             ids.append(names.arrow.take(pa.array(mine)))
             texts.append(StringArrays.of(state.texts.take(rows[mine])).arrow)
-        name = f"{self.batch}-{number}-{secrets.token_hex(8)}"
+        name = self.path.fresh(self.batch, number)
         every = concatenate(columns)
         chosen = choice(every) if self.index == AUTO else Choice(self.index, "")
 

@@ -298,7 +298,7 @@ def run(
             follow()
         loop = BatchLoop(
             SparkRunner(spark, folder),
-            path,
+            prepared.housekeeping.path,
             prepared.schema,
             settings,
             prepared.housekeeping,
