@@ -8,8 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from stentor._files import PARTIAL, explain_os_errors
-from stentor.pipeline.commit.failpoints import failpoint
+from stentor._files import PARTIAL
 from stentor.pipeline.commit.manifests import Commits, Manifest
 from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 from stentor.pipeline.storage.writers import writer_name
@@ -25,13 +24,7 @@ def remove_orphans(given: str | Path | StreamFolder, commits: Commits, tables: D
     path = stream_folder(given)
     manifests = list(commits.since(-1))
     tables.remove_orphans(manifests)
-    if path.is_local:
-        _remove(
-            *path.local.glob(f"manifests/.*{PARTIAL}"),
-            *path.local.glob(f"tables/*/_delta_log/.*{PARTIAL}"),
-            *path.local.glob(f"sent/.*{PARTIAL}"),
-            *path.local.glob("tables/*/_delta_log/*#*"),  # deltalake's own unfinished files
-        )
+    path.store.remove_abandoned()
     for kind, names in _unnamed(path, manifests[-1] if manifests else None):
         (path / kind).remove(names)
     (path / "work").remove(name for name in (path / "work").entries() if path.is_mine(name))
@@ -59,13 +52,6 @@ def _unnamed(path: StreamFolder, last: Manifest | None) -> Iterator[tuple[str, l
     for kind, names in named.items():
         folder = path / kind
         yield kind, [one for one in folder.entries() if one not in names and folder.is_mine(one)]
-
-
-def _remove(*paths: Path) -> None:
-    for path in paths:
-        with explain_os_errors(path):
-            path.unlink(missing_ok=True)
-        failpoint("unused-removed")
 
 
 _LOG = logging.getLogger(__name__)

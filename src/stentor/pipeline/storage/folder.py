@@ -42,7 +42,7 @@ SCHEMES: Final[Mapping[str, Callable[[str, Mapping[str, str]], FileStore]]] = {
     "hdfs": HdfsStore,
 }
 #: Other names of schemes: Hadoop's own.
-_ALIASES: Final = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
+ALIASES: Final = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
 #: What Spark calls them.
 _SPARK_SCHEMES: Final = {"s3": "s3a"}
 #: Whose epoch a file is of, in its name.
@@ -203,9 +203,7 @@ class StreamFolder:
 
     def has(self, name: str) -> bool:
         """Whether there is a file *name*."""
-        if self.is_local:
-            return (self.local / name).exists()
-        return self._full(name) in self.store.names(self._full(name).rpartition("/")[0])
+        return self.store.has(self._full(name))
 
     def names(self) -> list[str]:
         """The files in the store, of this folder and of those in it."""
@@ -297,7 +295,7 @@ gs://, abfss://, hdfs://
         return StreamFolder(str(Path(given).resolve()))
     address = os.fspath(given)
     scheme, _, rest = address.partition(":")
-    scheme = _ALIASES.get(scheme.lower(), scheme.lower())
+    scheme = ALIASES.get(scheme.lower(), scheme.lower())
     if scheme == "file":
         raise SettingsError(f"{what}: {scheme_mistake(address)}")
     if scheme not in SCHEMES or not rest.startswith("//"):

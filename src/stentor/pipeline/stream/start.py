@@ -286,9 +286,11 @@ def run(
     if any(frame.texts is not None and frame.what == "records" for frame in frames):
         settings = replace(settings, keeps_events=True)
     spark = frames[0].df.sparkSession
-    options = storage_options(spark, settings.storage)
+    options = storage_options(spark, settings.storage, path)
     path = stream_folder(path, options=options, cache=settings.local_cache)
-    folder = stream_folder(checkpoint or path / "checkpoint", "checkpoint", options=options)
+    kept = checkpoint or path / "checkpoint"
+    options = storage_options(spark, settings.storage, kept)
+    folder = stream_folder(kept, "checkpoint", options=options)
     let_spark_reach(spark, folder.address, options)
     wait_for_ended(path)
     lock = lock_folder(path)

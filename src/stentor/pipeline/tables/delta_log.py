@@ -55,6 +55,16 @@ def is_table(folder: StreamFolder) -> bool:
         return DeltaTable.is_deltatable(str(folder), _options(folder))
 
 
+def check_features(folder: StreamFolder, features: Iterable[str] | None) -> None:
+    """Refuse a table with *features* of Delta that Stentor does not know: rows would be wrong."""
+    foreign = set(features or ()) - _FEATURES
+    if foreign:
+        raise FolderError(
+            f"another program has given the table in {folder} features that Stentor does not "
+            f"know ({', '.join(sorted(foreign))}); drop them, or choose another folder"
+        )
+
+
 def _options(folder: StreamFolder) -> dict[str, str] | None:
     """How `deltalake` reaches the store: as the stream itself does."""
     return dict(folder.options) or None
@@ -269,12 +279,7 @@ class DeltaLog:
                 f"{table.metadata().partition_columns}, expected {self._partition}; this cannot "
                 "change: start as before, or choose another folder"
             )
-        foreign = set(table.protocol().writer_features or ()) - _FEATURES
-        if foreign:
-            raise FolderError(
-                f"another program has given the table in {self.folder} features that Stentor does "
-                f"not write ({', '.join(sorted(foreign))}); drop them, or choose another folder"
-            )
+        check_features(self.folder, table.protocol().writer_features)
         if (table.transaction_version(WRITER) or 0) > self.folder.epoch > 0:
             raise FolderError(
                 f"the table in {self.folder} has another writer by now; stop the other one, and "
