@@ -1,4 +1,4 @@
-"""A real HDFS on loopback: Hadoop's mini cluster, one process, from pinned jars and PySpark's own."""
+"""A real HDFS on loopback: Hadoop's mini cluster, from pinned jars and those of PySpark."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def hdfs(folder: Path) -> Iterator[str]:
     port, details = free_port(), folder / "details.json"
     command = [str(java), *_SMALL, f"-Dtest.build.data={folder}"]
     command += ["-cp", ":".join(map(str, [*jars, spark_jars]))]
-    # With one copy of a block its writer asks too early whether it is there, and waits half a second.
+    # With one copy of a block its writer asks too early whether it is there, and waits.
     command += ["org.apache.hadoop.test.MiniDFSClusterManager", "-format", "-datanodes", "2"]
     command += ["-nnport", str(port), "-httpport", str(free_port())]
     command += ["-writeDetails", str(details), "-D", "dfs.replication=2"]

@@ -69,6 +69,7 @@ class Housekeeping:
         self.commits = Commits(self.path)
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="stentor-compaction")
         self._compaction: Future[None] | None = None
+        self._is_looked_after = True  # since the last batch
 
     def recover(self) -> None:
         """Bring the folder to what its manifests say, whatever a crash has left.
@@ -85,7 +86,8 @@ class Housekeeping:
     def after(self, manifest: Manifest, *, is_building: bool) -> None:
         """See to what *manifest*, just committed, allows; while bases are built nothing goes."""
         self._tables.roll_forward([manifest])
-        if manifest.batch % self._settings.compact_after == 0:
+        self._is_looked_after = manifest.batch % self._settings.compact_after == 0
+        if self._is_looked_after:
             self._compact()
         if not is_building:
             self.tidy(manifest)
@@ -95,8 +97,13 @@ class Housekeeping:
         self.commits.prune(self._settings.keep_manifests, through=manifest.batch)
         remove_unused(self.path, manifest)
 
-    def close(self) -> None:
-        """Wait for what still runs."""
+    def close(self, *, is_over: bool = False) -> None:
+        """Wait for what still runs; where the run *is_over* the tables are looked at once more.
+
+        Runs of one batch each would not come to it otherwise for as long as 32 of them.
+        """
+        if is_over and not self._is_looked_after:
+            self._compact()
         self._beside.shutdown(wait=True)
         self._log_failure()
 

@@ -2,10 +2,10 @@
 
 A batch is committed at the moment its manifest appears. Between two batches the state may be put
 into other files: that is a further revision of the last manifest, which adds nothing to the tables.
-Where nobody can lock the folder, a writer that starts puts such a revision behind the last manifest,
-with a larger epoch: whoever was writing before finds that place taken, whatever it wants to commit,
-and what it deletes is of its own epoch, or of those before, and not named by its own last manifest.
-A later manifest names nothing of these but what that one named.
+Where nobody can lock the folder, a writer that starts puts such a revision behind the last one,
+with a larger epoch: whoever was writing before finds that place taken, whatever it wants to commit.
+What it removes is of its own epoch, or of those before, and not named by its own last manifest: of
+such files a later manifest names none either.
 Whatever else is in the folder counts only if the last manifest names it, or a Delta table that
 was rolled forward from manifests.
 """

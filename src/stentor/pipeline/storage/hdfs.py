@@ -144,7 +144,7 @@ class HdfsStore:
             raise
         except FileNotFoundError:  # pages of Java follow in what it says
             raise FileNotFoundError(f"{self._address}/{name} is missing") from None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, pages of Java would follow
             raise FolderError(
                 f"{self._address}/{name}: {first_line(error)}; check that HDFS answers at that "
                 "address, and HADOOP_CONF_DIR"

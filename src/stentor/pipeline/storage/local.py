@@ -59,6 +59,9 @@ class LocalStore:
     def remove_abandoned(self) -> None:
         for kind in ("manifests", "sent", "tables/*/_delta_log"):
             # Those with # are deltalake's own.
-            for partial in [*self._root.glob(f"{kind}/.*{PARTIAL}"), *self._root.glob(f"{kind}/*#*")]:
+            for partial in [
+                *self._root.glob(f"{kind}/.*{PARTIAL}"),
+                *self._root.glob(f"{kind}/*#*"),
+            ]:
                 with explain_os_errors(partial):
                     partial.unlink(missing_ok=True)

@@ -161,7 +161,7 @@ class BatchLoop:
             try:
                 self._take_in(records, batch, query, plan)
             except Exception:
-                self._commits.check_not_shut_out()  # another writer may have removed what is missing
+                self._commits.check_not_shut_out()  # the next writer removes what this one misses
                 raise
         self._watch()
 

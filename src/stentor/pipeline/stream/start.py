@@ -39,6 +39,7 @@ from stentor.pipeline.sources.parquet_files import FileExpansion
 from stentor.pipeline.sources.shape import shaped
 from stentor.pipeline.spark.failures import java_ended
 from stentor.pipeline.spark.s3 import let_spark_reach
+from stentor.pipeline.spark.sessions import is_of_connect, of_connect
 from stentor.pipeline.storage.credentials import storage_options
 from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 from stentor.pipeline.storage.writers import FolderLock, lock_folder
@@ -225,6 +226,9 @@ def start(
     of each frame at most half may be bad, or that share if it is larger: 1.0 stops at none.
     *trigger* is what `DataStreamWriter.trigger` takes. *listeners* are called after each batch.
     """
+    for df in (events, changes, records):
+        if df is not None and is_of_connect(df.sparkSession):
+            raise of_connect("start")
     named = named_columns({**(columns or {}), **_given(order=order, time=time)})
     chosen = replace(
         settings or StreamSettings(),
@@ -318,7 +322,9 @@ def run(
         raise
     query = LockingQuery(started, path, lock)
     # What ends by itself has read all that is there: nobody is waited for any more.
-    query.release_at_the_end(loop.flush, [loop.close, lambda _: prepared.housekeeping.close()])
+    close = prepared.housekeeping.close
+    endings = [loop.close, lambda patience: close(is_over=patience is None)]
+    query.release_at_the_end(loop.flush, endings)
     return query
 
 
