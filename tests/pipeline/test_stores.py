@@ -367,17 +367,32 @@ def test_a_machine_fetches_a_file_once_and_a_folder_as_a_whole(place, tmp_path):
 
 def test_old_copies_go_and_the_newest_stay_within_the_size(tmp_path, monkeypatch):
     now = copies.time.time()
+    hour = copies.ABANDONED + 60
     for number in range(4):
         copy = tmp_path / "alerts-1" / "segments" / str(number)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(bytes(1000))
-        copies.os.utime(copy, (now - 10 + number, now - 10 + number))
+        copies.os.utime(copy, (now - hour + number, now - hour + number))
     base = tmp_path / "alerts-1" / "bases" / "0-0-ab"
     base.mkdir(parents=True)
     (base / "rows").write_bytes(bytes(1000))
-    copies.os.utime(base, (now - 100, now - 100))
+    for one in (base / "rows", base):
+        copies.os.utime(one, (now - 2 * hour, now - 2 * hour))
     evict(tmp_path, most_bytes=2500)
     assert sorted(one.name for one in tmp_path.glob("*/*/*")) == ["2", "3"]
+    evict(tmp_path, most_bytes=0)
+    assert not list(tmp_path.glob("*/*/*"))
+
+
+def test_what_a_task_writes_or_has_just_asked_for_is_not_evicted(tmp_path, monkeypatch):
+    now = copies.time.time()
+    for name, age in {"segments/new": 0, "tables/events": 9_000, "work/1-ab": 9_000}.items():
+        file = tmp_path / "alerts-1" / name
+        file.parent.mkdir(parents=True)
+        file.write_bytes(bytes(1000))
+        copies.os.utime(file, (now - age, now - age))
+    evict(tmp_path, most_bytes=0)
+    assert len(list(tmp_path.glob("*/*/*"))) == 3
     monkeypatch.setattr(copies.time, "time", lambda: now + copies.UNUSED + 1)
     evict(tmp_path)
     assert not list(tmp_path.glob("*/*/*"))

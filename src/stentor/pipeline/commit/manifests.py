@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,10 @@ class Commits:
 
     def since(self, batch: int) -> Iterator[Manifest]:
         """The manifests of the batches after *batch* that are still kept, in order."""
-        found = (self._decode(*entry) for entry in self._entries() if entry[0] > batch)
-        return (one for one in found if one.batch > batch)
+        for entry in self._entries():
+            with suppress(FileNotFoundError):  # pruned meanwhile, so the tables have it
+                if entry[0] > batch and (found := self._decode(*entry)).batch > batch:
+                    yield found
 
     def take_over(self, writer: str) -> int:
         """Let nobody but *writer*, this process, commit from here on; its epoch.

@@ -205,6 +205,7 @@ class _Settings(Struct):
     partition: PartitionName | None = _key("tables.partition")
     include: Attributes | None = _key("tables.include")
     stayed: Truth | None = _key("tables.stayed")
+    local_cache_gb: Count | None = _key("tables.local_cache_gb")
     retention: Span | None = _key("retention.files")
     keep_deliveries: Span | None = _key("retention.deliveries")
     keep_events: Span | None = _key("retention.events")

@@ -28,7 +28,14 @@ from stentor._files import PARTIAL, explain_os_errors
 from stentor.errors import FolderError, SettingsError
 from stentor.index.storage.folders import has_scheme, scheme_mistake
 from stentor.pipeline.commit.failpoints import failpoint
-from stentor.pipeline.storage.copies import copied, discard, evict, making, remove_abandoned
+from stentor.pipeline.storage.copies import (
+    MOST_BYTES,
+    copied,
+    discard,
+    evict,
+    making,
+    remove_abandoned,
+)
 from stentor.pipeline.storage.hdfs import HdfsStore
 from stentor.pipeline.storage.local import LocalStore
 from stentor.pipeline.storage.objects import ObjectStore
@@ -62,6 +69,8 @@ class StreamFolder:
     cache: str | None = None
     """Where a machine keeps its copies; None: among its user's caches."""
     name: str = ""
+    most_copies: int = field(default=MOST_BYTES, compare=False)
+    """How many bytes the copies of all streams may take on a machine."""
     epoch: int = field(default=0, compare=False)
     """Which of the stream's writers names files here, where nobody can lock; later ones: larger."""
 
@@ -153,7 +162,7 @@ class StreamFolder:
             os.utime(self.local)  # it is in use
         else:
             remove_abandoned(self.local.parent)
-            evict(self._copies.parent)
+            evict(self._copies.parent, self.most_copies)
             with making(self.local) as partial:
                 for name in self.names():
                     file = partial / name

@@ -292,6 +292,7 @@ def run(
     spark = frames[0].df.sparkSession
     options = storage_options(spark, settings.storage, path)
     path = stream_folder(path, options=options, cache=settings.local_cache)
+    path = replace(path, most_copies=settings.local_cache_gb << 30)
     kept = checkpoint or path / "checkpoint"
     options = storage_options(spark, settings.storage, kept)
     folder = stream_folder(kept, "checkpoint", options=options)
