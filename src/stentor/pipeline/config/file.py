@@ -106,7 +106,7 @@ class StreamConfig:
         """The folder of the stream, reached as far as that goes without a session of Spark."""
         return stream_folder(
             self.path,
-            options=storage_options(None, self.settings.storage),
+            options=storage_options(None, self.settings.storage, self.path),
             cache=self.settings.local_cache,
         )
 
@@ -155,10 +155,12 @@ def start_from(
     from stentor.pipeline.spark.s3 import let_spark_reach
     from stentor.pipeline.stream.start import run
 
-    options = storage_options(spark, config.settings.storage)
+    storage = config.settings.storage
+    options = storage_options(spark, storage, config.path)
     path = stream_folder(config.path, options=options, cache=config.settings.local_cache)
     for source in config.sources:
-        let_spark_reach(spark, source.path or "", options)
+        where = source.path or ""
+        let_spark_reach(spark, where, storage_options(spark, storage, where))
     kinds = config.kinds if config.kinds is not None else committed_kinds(path)
     frames = [
         open_source(spark, source, kinds)._replace(most_rejected=source.most_rejected)
@@ -201,6 +203,7 @@ class _Settings(Struct):
     partition: PartitionName | None = _key("tables.partition")
     include: Attributes | None = _key("tables.include")
     stayed: Truth | None = _key("tables.stayed")
+    local_cache_gb: Count | None = _key("tables.local_cache_gb")
     retention: Span | None = _key("retention.files")
     keep_deliveries: Span | None = _key("retention.deliveries")
     keep_events: Span | None = _key("retention.events")
