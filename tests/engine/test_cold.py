@@ -107,13 +107,14 @@ def left(tmp_path):
 
     def left(work: str, end: str = "", linger: str = "60") -> int:
         compiler = COMPILER.format(folder=str(tmp_path), work=work)
-        try:
-            said = run(SHORT.format(compiler=compiler) + end, tmp_path, STENTOR_LINGER=linger)
-            out = said.stdout
-        except subprocess.CalledProcessError as error:
-            assert error.returncode == -signal.SIGKILL
-            out = error.stdout
-        children.append(int(out))
+        code = SHORT.format(compiler=compiler) + end
+        if end:
+            with pytest.raises(subprocess.CalledProcessError) as raised:
+                run(code, tmp_path, STENTOR_LINGER=linger)
+            assert raised.value.returncode == -signal.SIGKILL
+            children.append(int(raised.value.stdout))
+        else:
+            children.append(int(run(code, tmp_path, STENTOR_LINGER=linger).stdout))
         return children[-1]
 
     yield left

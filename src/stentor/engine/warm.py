@@ -233,8 +233,8 @@ def main() -> None:
 
     It says each stage on standard output. When its standard input ends, the other process has
     ended, however that came. Then it goes on alone, so that the next process finds kernels:
-    silently, nicely, unless yet another process is at the same, and for `LINGERING` seconds at most;
-    each kernel is kept as soon as it is compiled.
+    silently, at low priority, unless yet another process is at the same, and for `LINGERING`
+    seconds at most; each kernel is kept as soon as it is compiled.
     """
     is_left = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # temporary folders are removed

@@ -36,19 +36,18 @@ from stentor.index.be_star_tree.match import (
     match_event,
     values_of,
 )
-from stentor.index.be_star_tree.recycling import EventWindow
 from stentor.index.be_star_tree.settings import BEStarTreeSettings
-from stentor.index.be_star_tree.state import BEStarTreeState
+from stentor.index.be_star_tree.state import BEStarTreeState, EventWindow
 from stentor.index.be_star_tree.top import Scored, VerifierInputs, Weights, find_best
 from stentor.index.contract import NOTHING_LEARNED, Learned
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.storage.arrays import read_arrays, write_arrays
-from stentor.index.structure import Structure, concatenate_pairs, map_tiles
+from stentor.index.structure import Structure, concatenate_pairs, kept_with, map_tiles
 from stentor.index.table import FROM_THE_START
 from stentor.index.verify import Candidates, best_of, verify
 from stentor.index.verify.candidates import current_counts
 from stentor.index.verify.scratch import EventScratch, scratch_for
-from stentor.index.verify.single import SingleMatch, kept_with
+from stentor.index.verify.single import SingleMatch
 from stentor.model import Scoring
 from stentor.model.values.time import NEVER
 
