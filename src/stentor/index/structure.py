@@ -252,11 +252,11 @@ class Structure(Index):
         """How many rows want *event*, and where they are, and with a *scoring* their scores."""
         single = kept_with(event)
         scratch = single.fitting(event)
-        while (count := self._search_one(event, scratch, scoring, single.found)) < 0:
+        while (count := self._match_into(event, scratch, scoring, single.found)) < 0:
             single.grow(~count)
         return single, count
 
-    def _search_one(
+    def _match_into(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         """`_match_one` in one kernel: see `verify_one` for what it returns."""

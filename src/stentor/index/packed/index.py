@@ -220,7 +220,7 @@ class PackedIndex(Structure):
             bool(self._first_end <= events.time.max(initial=-NEVER)),
         )
 
-    def _search_one(
+    def _match_into(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         columns, table = event.columns, self.subscriptions
