@@ -254,9 +254,8 @@ def test_a_small_engine_answers_plainly_until_the_child_is_done(calls):
 def test_a_large_engine_waits_and_shows_how_it_goes_on(monkeypatch, capsys):
     monkeypatch.setattr(cold, "_SECONDS_BETWEEN", -1)
     monkeypatch.setattr(cold, "_START", OBEDIENT.replace("sys.stdin.read()", "print('scan: top')"))
-    monkeypatch.setattr(cold, "MANY", 2)
-    engine = filled(3)
-    engine.subscribe("one more", "price < 3")
+    monkeypatch.setattr(cold, "MANY", -1)  # the call that starts the child waits for it
+    engine = filled(1)
     assert not isinstance(engine._lock, cold.ColdLock)
     said = capsys.readouterr().err
     assert "compiled scan: subscribe" in said
