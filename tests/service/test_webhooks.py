@@ -53,9 +53,9 @@ def receiver() -> Iterator[Receiver]:
     one.server.server_close()
 
 
-def until(condition: Any) -> None:
+def until(is_true: Any) -> None:
     end = time.monotonic() + PATIENCE
-    while not condition():
+    while not is_true():
         assert time.monotonic() < end
         time.sleep(0.02)
 

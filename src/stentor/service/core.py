@@ -434,7 +434,7 @@ class Core:
         if self.broker.tables.has_ended(now):
             with self.batch():
                 pass
-        if self.links.tell():
+        if self.links.report():
             self.links.news()
         oldest = now - int(self.settings.queue.time_to_live.total_seconds() * 1_000_000)
         if self.store.has_expired(oldest):

@@ -26,7 +26,7 @@ from stentor.model import EventChanges, Schema
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe, Update, Withdraw
 from stentor.model.values.time import time_text
 from stentor.pipeline.config.file import StreamConfig, load
-from stentor.pipeline.sources import SourceSettings
+from stentor.pipeline.sources import SourceSettings, source_named
 from stentor.pipeline.tables.recording import DeliveryRow, last_batch, read_deliveries, read_events
 from stentor.service.core import Core, known_schema
 from stentor.service.outbox import ServiceStore
@@ -303,7 +303,7 @@ def source_for(config: StreamConfig, kind: str) -> SourceSettings:
     """The source of *config* to which *kind*, events or changes, can be appended."""
     fitting = [one for one in config.sources if one.kind in (kind, "records")]
     for one in sorted(fitting, key=lambda one: one.kind == "records"):
-        if one.format == "kafka" or (one.format == "json" and "*" not in (one.path or "")):
+        if source_named(one.format).appended and "*" not in (one.path or ""):
             return one
     raise SettingsError(
         f"the stream has no source that {kind} can be appended to: give it a [[source]] of the "
@@ -313,7 +313,7 @@ def source_for(config: StreamConfig, kind: str) -> SourceSettings:
 
 def put_lines(source: SourceSettings, lines: Sequence[DoorLine]) -> None:
     """Append *lines* to *source*; on disk, or acknowledged by Kafka, when this returns."""
-    if source.format == "kafka":
+    if source_named(source.format).appended == "messages":
         _to_kafka(source, lines)
         return
     folder = Path(source.path or "")

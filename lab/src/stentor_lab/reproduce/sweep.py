@@ -208,7 +208,7 @@ def best(
             if k is not None:
                 work = partial(contender.index.top, k=k)
             figures = figures_of(contender, workload)
-            effort = getattr(contender.index, "search_effort", None)
+            effort = getattr(contender.index, "top_effort", None)
             if k is not None and effort is not None:
                 figures |= effort(events_between(workload.events, 0, COMPARED), k)
             case = event_case(

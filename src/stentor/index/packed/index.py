@@ -37,9 +37,9 @@ from stentor.index.packed.layout import LAYOUT, PackedSegment
 from stentor.index.packed.match import (
     Holding,
     Pending,
+    match_event,
     match_pending,
     rows_of_found,
-    rows_of_one,
     sign_pending,
 )
 from stentor.index.packed.nodes.top import BestInputs
@@ -48,11 +48,11 @@ from stentor.index.packed.top import MOST_SEARCHED, best_rows
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.sort import distinct
 from stentor.index.storage.arrays import read_arrays, write_arrays
-from stentor.index.structure import Structure, concatenate_pairs, map_tiles
+from stentor.index.structure import Structure, concatenate_pairs, kept_with, map_tiles
 from stentor.index.table import FROM_THE_START
 from stentor.index.verify.candidates import Tally, current_counts, group_by_event
 from stentor.index.verify.scratch import EventScratch, scratch_for
-from stentor.index.verify.single import SingleMatch, kept_with
+from stentor.index.verify.single import SingleMatch
 from stentor.model import Scoring
 from stentor.model.values.time import NEVER
 
@@ -65,7 +65,7 @@ MOST_KEPT = 1 << 20
 #: Rows that are gone are left out when they outnumber the others, and this.
 FEW_GONE = 1024
 
-_rows_of_one, _match_pending = direct(rows_of_one), direct(match_pending)
+_match_event = direct(match_event)
 _NOTHING = np.zeros(0, np.int64)
 _NOTHING_PENDING = all_read_only(Pending(_NOTHING, np.zeros(0, np.uint64), _NOTHING))
 
@@ -122,8 +122,7 @@ class PackedIndex(Structure):
             for segment in segments:
                 count = segment.match(events, found, count, with_nodes=with_nodes)
             if len(pending.alternative):
-                rest = between(found, count, None)
-                count += match_pending(columns, pending, SIGN_ALL_ATTRIBUTES, events, rest)
+                count = match_pending(columns, pending, SIGN_ALL_ATTRIBUTES, events, found, count)
             if count <= len(found.event):
                 break
             if count > MOST_CAPACITY and events_count > 1:
@@ -221,31 +220,24 @@ class PackedIndex(Structure):
             bool(self._first_end <= events.time.max(initial=-NEVER)),
         )
 
-    def _search_one(
+    def _match_into(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         columns, table = event.columns, self.subscriptions
         self._segments.matched(1, table.columns, self._kept)
         self._sampled_from -= 1
         if self._sampled_from < 0:
-            self._keep_some(event.copy())
+            self._keep(event.copy())
         pairs, marks = self._one
         if 64 * len(marks.word) < self.count:
             marks = row_set(self.count + self.count // 4)
         count = 0
         for segment in self._segments.all:
             count = segment.match_one(columns, pairs, count)
-        if len(self._pending.alternative):
-            rest = between(pairs, count, None)
-            count += _match_pending(
-                table.columns, self._pending, SIGN_ALL_ATTRIBUTES, columns, rest
-            )
-        fits = count <= len(pairs.event)
-        self._one = pairs if fits else found_for(count + count // 4), marks
-        if not fits:
-            return ~count
-        return _rows_of_one(
+        rows = _match_event(
             table.columns,
+            self._pending,
+            SIGN_ALL_ATTRIBUTES,
             self._holding(columns),
             columns,
             scratch,
@@ -255,13 +247,18 @@ class PackedIndex(Structure):
             marks,
             found,
         )
+        fits = ~rows <= len(pairs.event)
+        self._one = pairs if fits else found_for(~rows + ~rows // 4), marks
+        return rows
 
     def _keep_some(self, events: EventColumns) -> None:
         """Now and then, keep a few of *events* that are matched: `sample` has the last of them."""
         self._sampled_from -= event_count(events)
-        if self._sampled_from >= 0:
-            return
-        few = take(events, np.arange(min(event_count(events), FEW_SEEN)))
+        if self._sampled_from < 0:
+            self._keep(take(events, np.arange(min(event_count(events), FEW_SEEN))))
+
+    def _keep(self, few: EventColumns) -> None:
+        """Keep *few* for `sample`, and none for a while where there are enough."""
         seen = sum(map(event_count, self._seen)) + event_count(few)
         is_full = seen > MOST_SEEN
         self._seen = (*(self._seen[1:] if is_full else self._seen), few)
