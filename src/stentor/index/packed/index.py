@@ -62,7 +62,7 @@ FIRST_CAPACITY, MOST_CAPACITY = 1 << 14, 1 << 23
 FEW_SEEN, MOST_SEEN, MANY_EVENTS = 64, 256, 4096
 #: Memory for so many pairs at most is kept for the next tile.
 MOST_KEPT = 1 << 20
-#: Rows that are gone are left out when they outnumber the others, and this.
+#: What is out of date in segments is left out when it outnumbers the rest, and this.
 FEW_GONE = 1024
 
 _rows_of_one, _match_pending = direct(rows_of_one), direct(match_pending)
@@ -89,7 +89,7 @@ class PackedIndex(Structure):
         self._is_single = True  # every row has one alternative, of the same number
         self._latest_since: int = FROM_THE_START
         self._first_end: int = NEVER  # no row ends before
-        self._gone = 0  # rows that were removed since the segments were built without them
+        self._removed = 0  # alternatives of rows that were removed
         self._capacity_each = 8
         self._marks: list[RowSet] = []
         self._founds: list[Found] = []
@@ -113,7 +113,7 @@ class PackedIndex(Structure):
         """The matches, or those that no node holds; None where they are too many at once."""
         count, events_count = 0, event_count(events)
         columns = self.subscriptions.columns
-        self._segments.matched(events_count, columns, self._kept)
+        self._know_matched(events_count)
         self._keep_some(events)
         segments, pending = self._segments.all, self._pending
         found = self._borrow_found(max(FIRST_CAPACITY, self._capacity_each * events_count))
@@ -225,7 +225,7 @@ class PackedIndex(Structure):
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         columns, table = event.columns, self.subscriptions
-        self._segments.matched(1, table.columns, self._kept)
+        self._know_matched(1)
         self._sampled_from -= 1
         if self._sampled_from < 0:
             self._keep_some(event.copy())
@@ -288,30 +288,48 @@ class PackedIndex(Structure):
         self._first_end = int(columns.until[first:].min(initial=self._first_end))
         self._latest_since = int(since[first:].max(initial=self._latest_since))
 
+    def remove(self, rows: Int64) -> None:
+        super().remove(distinct(rows[self.subscriptions.validity.hidden[rows] == 0]))
+
     def _remove_rows(self, rows: Int64) -> None:
-        self._gone += len(rows)
         gone = self._alternatives_of(rows)
+        self._removed += len(gone)
         for segment in self._segments.all:
             segment.remove(gone)
-        left = self.subscriptions.current_count
-        if self._gone > max(FEW_GONE, left) and not self.is_mapped:
-            self._gone = 0
-            rows = self._rows_with(self._pending.alternative)
-            kept = self.subscriptions.validity.hidden[rows] == 0
-            self._pending = all_read_only(Pending(*(part[kept] for part in self._pending)))
-            self._segments.rebuild(self.subscriptions.columns, self._kept)
+        is_left = ~np.isin(self._pending.alternative, gone)
+        if not is_left.all():
+            left: Any = (part[is_left] for part in self._pending)
+            self._pending = all_read_only(Pending(*left))
+        self._leave_out()
 
     def _move_rows(self, rows: Int64) -> None:
-        """Add what is around a subscriber once more, under its new bounds."""
+        """Bring what is around a subscriber to its new bounds: in place, or as pending."""
         columns = self.subscriptions.columns
         alternatives = distinct(self._alternatives_of(rows))
         predicates, starts = children(columns.predicate_start, alternatives)
         moves = np.concatenate([[0], np.cumsum(columns.kind[predicates] & KIND_MASK == OWN_CIRCLE)])
         moved = self._kept(alternatives[moves[starts[1:]] > moves[starts[:-1]]])
         moved = moved[~np.isin(moved, self._pending.alternative)]
-        left = [_NOTHING, *(segment.move(columns, moved) for segment in self._segments.all)]
-        # A merge that is under way may have read the old bounds, or may not.
-        self._add(moved if self._segments.is_merging else distinct(np.concatenate(left)))
+        self._add(self._segments.move(columns, moved))
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        """Build anew without what is out of date, where that is more than the rest."""
+        current = self._in_segments
+        if self._segments.size - current > max(FEW_GONE, current) and not self.is_mapped:
+            self._segments.rebuild(self.subscriptions.columns, self._kept)
+
+    @property
+    def _in_segments(self) -> int:
+        """Current alternatives that are not pending: each once, though segments may repeat it."""
+        every = len(self.subscriptions.columns.predicate_start) - 1
+        return every - self._removed - len(self._pending.alternative)
+
+    def _know_matched(self, events: int) -> None:
+        """Let segments be merged that *events* have paid for."""
+        if not self.is_mapped:
+            columns = self.subscriptions.columns
+            self._segments.matched(events, self._in_segments, columns, self._kept)
 
     def _add(self, alternatives: Int64) -> None:
         """Let *alternatives* (ascending) be pending, or a segment where they are many."""
@@ -409,7 +427,7 @@ class PackedIndex(Structure):
             segment = PackedSegment.build(
                 columns, np.arange(meta["alternatives"]), self.settings.home
             )
-        self._segments.all = (segment,)
+        self._segments.put((segment,))
 
     def stats(self) -> dict[str, Any]:
         inherited = super().stats()
