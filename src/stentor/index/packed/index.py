@@ -26,8 +26,9 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.event import EventBuffer
 from stentor.encoding.kinds import KIND_MASK, OWN_CIRCLE
-from stentor.encoding.ragged import children, concatenate, events_between, take
+from stentor.encoding.ragged import children, events_between
 from stentor.errors import FolderError
+from stentor.index.contract import NOTHING_LEARNED, Learned
 from stentor.index.live import SIGN_ALL_ATTRIBUTES
 from stentor.index.packed.blocks import LiveBlocks
 from stentor.index.packed.check import check_packed
@@ -43,12 +44,13 @@ from stentor.index.packed.match import (
     sign_pending,
 )
 from stentor.index.packed.nodes.top import BestInputs
+from stentor.index.packed.sample import EventSample, learned_from, learned_of
 from stentor.index.packed.settings import PackedSettings
 from stentor.index.packed.top import MOST_SEARCHED, best_rows
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.sort import distinct
 from stentor.index.storage.arrays import read_arrays, write_arrays
-from stentor.index.structure import Structure, concatenate_pairs, map_tiles
+from stentor.index.structure import Bool, Structure, concatenate_pairs, map_tiles
 from stentor.index.table import FROM_THE_START
 from stentor.index.verify.candidates import Tally, current_counts, group_by_event
 from stentor.index.verify.scratch import EventScratch, scratch_for
@@ -58,8 +60,6 @@ from stentor.model.values.time import NEVER
 
 #: Pairs that fit at first, and at most: a tile that has more is halved.
 FIRST_CAPACITY, MOST_CAPACITY = 1 << 14, 1 << 23
-#: Events of a tile that are kept for `sample`, and in all; of these some are replaced now and then.
-FEW_SEEN, MOST_SEEN, MANY_EVENTS = 64, 256, 4096
 #: Memory for so many pairs at most is kept for the next tile.
 MOST_KEPT = 1 << 20
 #: What is out of date in segments is left out when it outnumbers the rest, and this.
@@ -93,8 +93,7 @@ class PackedIndex(Structure):
         self._capacity_each = 8
         self._marks: list[RowSet] = []
         self._founds: list[Found] = []
-        self._seen: tuple[EventColumns, ...] = ()  # some of the events that were matched
-        self._sampled_from = 0  # events from which on some are kept again
+        self._sample = EventSample(NOTHING_LEARNED)
         self._one = found_for(1024), row_set(0)
 
     # Matching.
@@ -114,7 +113,8 @@ class PackedIndex(Structure):
         count, events_count = 0, event_count(events)
         columns = self.subscriptions.columns
         self._know_matched(events_count)
-        self._keep_some(events)
+        if self._sample.is_due(events_count):
+            self._sample.keep(events)
         segments, pending = self._segments.all, self._pending
         found = self._borrow_found(max(FIRST_CAPACITY, self._capacity_each * events_count))
         while True:
@@ -226,9 +226,8 @@ class PackedIndex(Structure):
     ) -> int:
         columns, table = event.columns, self.subscriptions
         self._know_matched(1)
-        self._sampled_from -= 1
-        if self._sampled_from < 0:
-            self._keep_some(event.copy())
+        if self._sample.is_due(1):
+            self._sample.keep(event.copy())
         pairs, marks = self._one
         if 64 * len(marks.word) < self.count:
             marks = row_set(self.count + self.count // 4)
@@ -256,21 +255,18 @@ class PackedIndex(Structure):
             found,
         )
 
-    def _keep_some(self, events: EventColumns) -> None:
-        """Now and then, keep a few of *events* that are matched: `sample` has the last of them."""
-        self._sampled_from -= event_count(events)
-        if self._sampled_from >= 0:
-            return
-        few = take(events, np.arange(min(event_count(events), FEW_SEEN)))
-        seen = sum(map(event_count, self._seen)) + event_count(few)
-        is_full = seen > MOST_SEEN
-        self._seen = (*(self._seen[1:] if is_full else self._seen), few)
-        self._sampled_from = MANY_EVENTS if is_full else 0
-
     def sample(self) -> EventColumns | None:
-        if self.history is not None or not self._seen:
-            return self.history
-        return concatenate(self._seen)
+        return self._sample.events if self.history is None else self.history
+
+    def learned(self, rows: Int64) -> Learned:
+        return learned_of(self.sample())
+
+    @classmethod
+    def learned_together(cls, base: Learned, delta: Learned, is_base: Bool) -> Learned:
+        return base or delta  # both matched the same events
+
+    def _take_over(self, learned: Learned) -> None:
+        self._sample = EventSample(learned)
 
     # Changes.
 
@@ -408,8 +404,18 @@ class PackedIndex(Structure):
                 self.subscriptions.columns, self._alternatives_of(rows), self.settings.home
             )
             segments = (whole,)
-        meta = {"alternatives": alternatives, "layout": LAYOUT}
-        write_arrays(folder, segments[0].arrays(), kind=PackedIndex.name, meta=meta)
+        meta = {
+            "alternatives": alternatives,
+            "layout": LAYOUT,
+            "is single": self._is_single,
+            "first end": self._first_end,
+        }
+        arrays = {**segments[0].arrays(), **learned_of(self.sample())}
+        write_arrays(folder, arrays, kind=PackedIndex.name, meta=meta)
+
+    @classmethod
+    def learned_in(cls, folder: Path, columns: SubscriptionColumns) -> Learned:
+        return learned_from(folder, read_arrays(folder, kind=PackedIndex.name)[0])
 
     def _open_arrays(self, folder: Path) -> None:
         arrays, meta = read_arrays(folder, kind=PackedIndex.name)
@@ -419,8 +425,12 @@ class PackedIndex(Structure):
                 f"{folder} holds the packed index of other subscriptions than those it was opened "
                 "with; open both from one saved folder"
             )
-        self._learn(0)
         self._is_mapped = True
+        self._take_over(learned_from(folder, arrays))
+        if "first end" in meta:
+            self._is_single, self._first_end = bool(meta["is single"]), int(meta["first end"])
+        else:  # an earlier version saved it
+            self._learn(0)
         if meta.get("layout") == LAYOUT:
             segment = PackedSegment.over(arrays)
         else:  # an earlier version saved it
