@@ -439,6 +439,22 @@ class PackedIndex(Structure):
             )
         self._segments.put((segment,))
 
+    def homes_of(self, row: int) -> tuple[str, ...]:
+        alternatives = self._alternatives_of(np.array([row])).tolist()
+        return tuple(self._home_of(alternative) for alternative in alternatives)
+
+    def _home_of(self, alternative: int) -> str:
+        """The home of *alternative* as it is now: that of the latest segment it is in."""
+        for segment in reversed(self._segments.all):
+            if alternative in self._pending.alternative:
+                break
+            for home, here in zip(
+                segment.homes, segment.here(np.array([alternative])), strict=True
+            ):
+                if len(here):
+                    return home.name
+        return "pending"
+
     def stats(self) -> dict[str, Any]:
         inherited = super().stats()
         self._segments.adopt()
