@@ -1,8 +1,9 @@
 """The packed index: segments of homes, and a few alternatives that are in none yet.
 
 A large merge of segments runs in a thread of its own while everything goes on; the next call adopts
-it. What is removed is passed over until then. What moves is pending once more, so that it is found
-under its new bounds; under the old ones it is a candidate, which the verifier decides.
+it. What is removed is passed over until then. What moves a little is moved in its home; what moves
+far, or is just being merged, is pending once more, so that it is found under its new bounds: what
+is left of it under the old ones is a candidate, which the verifier decides.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from stentor.index.packed.match import (
     sign_pending,
 )
 from stentor.index.packed.nodes.top import BestInputs
-from stentor.index.packed.sample import EventSample, learned_from, learned_of
+from stentor.index.packed.sample import SeenEvents, learned_from, learned_of
 from stentor.index.packed.settings import PackedSettings
 from stentor.index.packed.top import MOST_SEARCHED, best_rows
 from stentor.index.row_set import RowSet, row_set
@@ -93,7 +94,7 @@ class PackedIndex(Structure):
         self._capacity_each = 8
         self._marks: list[RowSet] = []
         self._founds: list[Found] = []
-        self._sample = EventSample(NOTHING_LEARNED)
+        self._sample = SeenEvents(NOTHING_LEARNED)
         self._one = found_for(1024), row_set(0)
 
     # Matching.
@@ -266,7 +267,7 @@ class PackedIndex(Structure):
         return base or delta  # both matched the same events
 
     def _take_over(self, learned: Learned) -> None:
-        self._sample = EventSample(learned)
+        self._sample = SeenEvents(learned)
 
     # Changes.
 

@@ -22,7 +22,7 @@ MOST_SEEN, MANY_EVENTS = 256, 4096
 _PREFIX: Final = "sample"
 
 
-class EventSample:
+class SeenEvents:
     """Some events: all of the first ones, later a few of every some thousand."""
 
     def __init__(self, learned: Learned) -> None:
