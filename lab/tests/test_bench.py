@@ -32,6 +32,8 @@ from stentor_lab.bench import (
     mics_ranges,
     mo_tree,
     packed,
+    packed_changes,
+    packed_rules,
     scan,
     service,
     spark,
@@ -209,9 +211,31 @@ def test_every_subject_can_be_imported():
         "degenerate": degenerate.tables,
         "live": live.tables,
         "packed": packed.tables,
+        "packed-changes": packed_changes.tables,
         "service": service.tables,
         "spark": spark.tables,
     }
+
+
+def test_packed_is_measured_while_it_changes():
+    lists, blocks, grown, threads, longest, opening = bench.run("packed-changes", TINY).tables
+    for changes in (lists, blocks):
+        names = [row.name for row in changes.rows]
+        assert names == ["short move", "far move", "insertion", "removal"]
+        assert all(len(row.seconds) == 2 for row in changes.rows)
+    assert [row.name for row in grown.rows][:2] == ["built at once", "grown"]
+    assert grown.rows[0].figures["segments"] == grown.rows[1].figures["segments"] == 1
+    assert [row.name for row in threads.rows] == ["1 threads", "2 threads"]
+    assert len(longest.rows) == 3
+    assert all(len(row.seconds) == 2 for row in longest.rows)
+    assert len(opening.rows) == 2
+
+
+def test_rules_are_matched_by_the_scan_the_tree_and_packed():
+    tables = packed_rules.tables(TINY)
+    assert len(tables) == 4
+    for table in tables:
+        assert [row.name for row in table.rows] == ["block scan", "be_star_tree", "packed"]
 
 
 def test_the_scan_subject_compares_both_workloads():

@@ -36,6 +36,7 @@ from stentor_lab.workloads.distributions import (
 from stentor_lab.workloads.expressions import Expressions
 from stentor_lab.workloads.intervals import ATTRIBUTES, Intervals
 from stentor_lab.workloads.pickups import read_pickups
+from stentor_lab.workloads.rules import Rules
 from stentor_lab.workloads.spatial_keyword import SPACE, SpatialKeyword
 
 COUNT = 200
@@ -45,6 +46,8 @@ RECIPES = [
     Intervals(),
     Intervals(seed=3, predicates=4, alpha=0.0),
     Expressions(match_share=0.02),
+    Rules(),
+    Rules(seed=2, predicates=3, attributes=30, values=9, domain=100, width=12),
     Expressions(seed=2, dimensions=30, clusters=0, alpha=1.0, weighted_events=True),
 ]
 

@@ -170,6 +170,22 @@ def test_what_is_inserted_removed_and_moved_while_segments_are_merged():
     engine._state.index.check()
 
 
+def test_an_explanation_says_which_home_an_alternative_lies_in():
+    engine = Engine(ALL_IN_HOMES, clock=None)
+    texts = [f"city = 'c{n}' OR a BETWEEN 1 AND {n}" for n in range(600)]
+    change(engine, "subscribe", [{"id": f"s{n}", "expression": t} for n, t in enumerate(texts)])
+    explained = engine.explain("s7", {"id": "e", "a": 3})
+    assert explained.homes == ("lists", "blocks")
+    assert str(explained).endswith("\n  in lists, blocks")
+    engine._state.index.check()
+    waiting = Engine("packed", clock=None)
+    waiting.subscribe("s", "a = 1")
+    assert waiting.explain("s", {"id": "e", "a": 1}).homes == ("pending",)
+    plain = Engine("scan", clock=None)
+    plain.subscribe("s", "a = 1")
+    assert plain.explain("s", {"id": "e", "a": 1}).homes == ()
+
+
 def test_auto_goes_on_to_packed_by_itself_and_stays_auto_when_saved(monkeypatch, tmp_path):
     monkeypatch.setattr(catalog, "_MANY", 50)
     engine = Engine(clock=None)

@@ -64,6 +64,7 @@ class Explanation:
     score: float
     note: str
     alternatives: tuple[AlternativeFindings, ...]
+    homes: tuple[str, ...] = ()  # where in the index each of its alternatives lies
 
     def __bool__(self) -> bool:
         return self.matches
@@ -78,6 +79,8 @@ class Explanation:
                 f"  {_MARKS[f.truth]} {f.predicate:<{width}}  {f.found}".rstrip()
                 for f in alternative.findings
             ]
+        if self.homes:
+            lines.append(f"  in {', '.join(dict.fromkeys(self.homes))}")
         return "\n".join(lines)
 
     def _headline(self) -> str:
@@ -98,9 +101,17 @@ class Explanation:
 
 
 def explain(
-    id: str, expression: Expression, event: Event, schema: Schema, here: Point | None
+    id: str,
+    expression: Expression,
+    event: Event,
+    schema: Schema,
+    here: Point | None,
+    homes: tuple[str, ...] = (),
 ) -> Explanation:
-    """Why *expression*, the subscription *id* of somebody at *here*, wants *event* or not."""
+    """Why *expression*, the subscription *id* of somebody at *here*, wants *event* or not.
+
+    *homes* is what the index says of where it lies.
+    """
     found = []
     positive = to_negation_normal_form(expression)
     for alternative in alternatives(positive):
@@ -117,7 +128,7 @@ def explain(
         nearest = sorted(found, key=lambda one: sum(f.truth is not True for f in one.findings))
         shown, note = tuple(nearest[:MOST_SHOWN]), _note(positive, nearest)
     score = best.score if best else 0.0
-    return Explanation(id, event.id, best is not None, score, note, shown)
+    return Explanation(id, event.id, best is not None, score, note, shown, homes)
 
 
 def _note(positive: Positive, nearest: list[AlternativeFindings]) -> str:

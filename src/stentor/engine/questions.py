@@ -92,8 +92,9 @@ class Questions(ABC):
         with self._lock:
             row = self._row(id)
             text, here = self._state.texts[row], self._state.index.position(row)
+            homes = self._state.index.homes_of(row)
         tree = parse(text, schema=self.schema, limits=ANY_SIZE)
-        return explain(id, tree, question, self.schema, here)
+        return explain(id, tree, question, self.schema, here, homes)
 
     def why_not(
         self, event: Mapping[str, Any] | Event, ids: Iterable[str]

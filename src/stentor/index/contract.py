@@ -211,6 +211,10 @@ class Index(ABC):
 
     # For people and tests.
 
+    def homes_of(self, row: int) -> tuple[str, ...]:
+        """The part of the structure that each alternative of *row* lies in, if it has several."""
+        return ()
+
     @abstractmethod
     def stats(self) -> dict[str, Any]:
         """Counts and sizes that help a person to judge the structure."""

@@ -71,6 +71,10 @@ SUBJECTS: Final = {
         "packed beside the scan and the papers' structures; live events in blocks",
         "stentor_lab.bench.packed",
     ),
+    "packed-changes": Subject(
+        "packed while it changes: insertions, removals, moves, growing, opening, the longest call",
+        "stentor_lab.bench.packed_changes",
+    ),
     "degenerate": Subject(
         "everyday inputs on which a structure may degenerate, each beside the scan",
         "stentor_lab.bench.degenerate",

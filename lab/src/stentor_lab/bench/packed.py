@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from stentor_lab.bench import packed_blocks, packed_weighted
+from stentor_lab.bench import packed_blocks, packed_rules, packed_weighted
 from stentor_lab.result import BenchOptions, Table
 from stentor_lab.structures import Workload, build, matching_table
 from stentor_lab.workloads.spatial_keyword import SpatialKeyword
@@ -16,10 +16,10 @@ PACKED: Final = "packed"
 
 
 def tables(options: BenchOptions) -> tuple[Table, ...]:
-    """Lists: spatial-keyword; nodes: weighted expressions; then blocks, both directions."""
+    """Lists: spatial-keyword; rules; nodes: weighted expressions; then blocks, both directions."""
     keywords = _lists("Spatial-keyword subscriptions", SpatialKeyword, {}, "ap_tree", options)
     weighted = packed_weighted.tables(options.size or SIZE, options)
-    return (keywords, *weighted, *packed_blocks.tables(options))
+    return (keywords, *packed_rules.tables(options), *weighted, *packed_blocks.tables(options))
 
 
 def _lists(

@@ -60,9 +60,9 @@ class Home(Protocol):
         """Remove *alternatives*, where they are here; an opened home need not."""
 
     def move(self, columns: SubscriptionColumns, alternatives: Int64) -> Int64:
-        """Bring those of *alternatives* that are here to their new bounds, as in *columns*.
+        """Bring *alternatives* to their new bounds, as in *columns*; those that are here then.
 
-        Those that do not fit here any more are returned: others must hold them now.
+        Others do not fit here any more, or were not here: somebody else must hold them now.
         """
 
     @property

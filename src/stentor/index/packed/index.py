@@ -1,8 +1,9 @@
 """The packed index: segments of homes, and a few alternatives that are in none yet.
 
 A large merge of segments runs in a thread of its own while everything goes on; the next call adopts
-it. What is removed is passed over until then. What moves is pending once more, so that it is found
-under its new bounds; under the old ones it is a candidate, which the verifier decides.
+it. What is removed is passed over until then. What moves a little is moved in its home; what moves
+far, or is just being merged, is pending once more, so that it is found under its new bounds: what
+is left of it under the old ones is a candidate, which the verifier decides.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.event import EventBuffer
 from stentor.encoding.kinds import KIND_MASK, OWN_CIRCLE
-from stentor.encoding.ragged import children, concatenate, events_between, take
+from stentor.encoding.ragged import children, events_between
 from stentor.errors import FolderError
+from stentor.index.contract import NOTHING_LEARNED, Learned
 from stentor.index.live import SIGN_ALL_ATTRIBUTES
 from stentor.index.packed.blocks import LiveBlocks
 from stentor.index.packed.check import check_packed
@@ -43,12 +45,13 @@ from stentor.index.packed.match import (
     sign_pending,
 )
 from stentor.index.packed.nodes.top import BestInputs
+from stentor.index.packed.sample import SeenEvents, learned_from, learned_of
 from stentor.index.packed.settings import PackedSettings
 from stentor.index.packed.top import MOST_SEARCHED, best_rows
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.sort import distinct
 from stentor.index.storage.arrays import read_arrays, write_arrays
-from stentor.index.structure import Structure, concatenate_pairs, kept_with, map_tiles
+from stentor.index.structure import Bool, Structure, concatenate_pairs, kept_with, map_tiles
 from stentor.index.table import FROM_THE_START
 from stentor.index.verify.candidates import Tally, current_counts, group_by_event
 from stentor.index.verify.scratch import EventScratch, scratch_for
@@ -58,11 +61,9 @@ from stentor.model.values.time import NEVER
 
 #: Pairs that fit at first, and at most: a tile that has more is halved.
 FIRST_CAPACITY, MOST_CAPACITY = 1 << 14, 1 << 23
-#: Events of a tile that are kept for `sample`, and in all; of these some are replaced now and then.
-FEW_SEEN, MOST_SEEN, MANY_EVENTS = 64, 256, 4096
 #: Memory for so many pairs at most is kept for the next tile.
 MOST_KEPT = 1 << 20
-#: Rows that are gone are left out when they outnumber the others, and this.
+#: What is out of date in segments is left out when it outnumbers the rest, and this.
 FEW_GONE = 1024
 
 _match_event = direct(match_event)
@@ -89,12 +90,11 @@ class PackedIndex(Structure):
         self._is_single = True  # every row has one alternative, of the same number
         self._latest_since: int = FROM_THE_START
         self._first_end: int = NEVER  # no row ends before
-        self._gone = 0  # rows that were removed since the segments were built without them
+        self._removed = 0  # alternatives of rows that were removed
         self._capacity_each = 8
         self._marks: list[RowSet] = []
         self._founds: list[Found] = []
-        self._seen: tuple[EventColumns, ...] = ()  # some of the events that were matched
-        self._sampled_from = 0  # events from which on some are kept again
+        self._sample = SeenEvents(NOTHING_LEARNED)
         self._one = found_for(1024), row_set(0)
 
     # Matching.
@@ -113,8 +113,9 @@ class PackedIndex(Structure):
         """The matches, or those that no node holds; None where they are too many at once."""
         count, events_count = 0, event_count(events)
         columns = self.subscriptions.columns
-        self._segments.matched(events_count, columns, self._kept)
-        self._keep_some(events)
+        self._know_matched(events_count)
+        if self._sample.is_due(events_count):
+            self._sample.keep(events)
         segments, pending = self._segments.all, self._pending
         found = self._borrow_found(max(FIRST_CAPACITY, self._capacity_each * events_count))
         while True:
@@ -224,10 +225,9 @@ class PackedIndex(Structure):
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         columns, table = event.columns, self.subscriptions
-        self._segments.matched(1, table.columns, self._kept)
-        self._sampled_from -= 1
-        if self._sampled_from < 0:
-            self._keep(event.copy())
+        self._know_matched(1)
+        if self._sample.is_due(1):
+            self._sample.keep(event.copy())
         pairs, marks = self._one
         if 64 * len(marks.word) < self.count:
             marks = row_set(self.count + self.count // 4)
@@ -251,23 +251,18 @@ class PackedIndex(Structure):
         self._one = pairs if fits else found_for(~rows + ~rows // 4), marks
         return rows
 
-    def _keep_some(self, events: EventColumns) -> None:
-        """Now and then, keep a few of *events* that are matched: `sample` has the last of them."""
-        self._sampled_from -= event_count(events)
-        if self._sampled_from < 0:
-            self._keep(take(events, np.arange(min(event_count(events), FEW_SEEN))))
-
-    def _keep(self, few: EventColumns) -> None:
-        """Keep *few* for `sample`, and none for a while where there are enough."""
-        seen = sum(map(event_count, self._seen)) + event_count(few)
-        is_full = seen > MOST_SEEN
-        self._seen = (*(self._seen[1:] if is_full else self._seen), few)
-        self._sampled_from = MANY_EVENTS if is_full else 0
-
     def sample(self) -> EventColumns | None:
-        if self.history is not None or not self._seen:
-            return self.history
-        return concatenate(self._seen)
+        return self._sample.events if self.history is None else self.history
+
+    def learned(self, rows: Int64) -> Learned:
+        return learned_of(self.sample())
+
+    @classmethod
+    def learned_together(cls, base: Learned, delta: Learned, is_base: Bool) -> Learned:
+        return base or delta  # both matched the same events
+
+    def _take_over(self, learned: Learned) -> None:
+        self._sample = SeenEvents(learned)
 
     # Changes.
 
@@ -285,30 +280,48 @@ class PackedIndex(Structure):
         self._first_end = int(columns.until[first:].min(initial=self._first_end))
         self._latest_since = int(since[first:].max(initial=self._latest_since))
 
+    def remove(self, rows: Int64) -> None:
+        super().remove(distinct(rows[self.subscriptions.validity.hidden[rows] == 0]))
+
     def _remove_rows(self, rows: Int64) -> None:
-        self._gone += len(rows)
         gone = self._alternatives_of(rows)
+        self._removed += len(gone)
         for segment in self._segments.all:
             segment.remove(gone)
-        left = self.subscriptions.current_count
-        if self._gone > max(FEW_GONE, left) and not self.is_mapped:
-            self._gone = 0
-            rows = self._rows_with(self._pending.alternative)
-            kept = self.subscriptions.validity.hidden[rows] == 0
-            self._pending = all_read_only(Pending(*(part[kept] for part in self._pending)))
-            self._segments.rebuild(self.subscriptions.columns, self._kept)
+        is_left = ~np.isin(self._pending.alternative, gone)
+        if not is_left.all():
+            left: Any = (part[is_left] for part in self._pending)
+            self._pending = all_read_only(Pending(*left))
+        self._leave_out()
 
     def _move_rows(self, rows: Int64) -> None:
-        """Add what is around a subscriber once more, under its new bounds."""
+        """Bring what is around a subscriber to its new bounds: in place, or as pending."""
         columns = self.subscriptions.columns
         alternatives = distinct(self._alternatives_of(rows))
         predicates, starts = children(columns.predicate_start, alternatives)
         moves = np.concatenate([[0], np.cumsum(columns.kind[predicates] & KIND_MASK == OWN_CIRCLE)])
         moved = self._kept(alternatives[moves[starts[1:]] > moves[starts[:-1]]])
         moved = moved[~np.isin(moved, self._pending.alternative)]
-        left = [_NOTHING, *(segment.move(columns, moved) for segment in self._segments.all)]
-        # A merge that is under way may have read the old bounds, or may not.
-        self._add(moved if self._segments.is_merging else distinct(np.concatenate(left)))
+        self._add(self._segments.move(columns, moved))
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        """Build anew without what is out of date, where that is more than the rest."""
+        current = self._in_segments
+        if self._segments.size - current > max(FEW_GONE, current) and not self.is_mapped:
+            self._segments.rebuild(self.subscriptions.columns, self._kept)
+
+    @property
+    def _in_segments(self) -> int:
+        """Current alternatives that are not pending: each once, though segments may repeat it."""
+        every = len(self.subscriptions.columns.predicate_start) - 1
+        return every - self._removed - len(self._pending.alternative)
+
+    def _know_matched(self, events: int) -> None:
+        """Let segments be merged that *events* have paid for."""
+        if not self.is_mapped:
+            columns = self.subscriptions.columns
+            self._segments.matched(events, self._in_segments, columns, self._kept)
 
     def _add(self, alternatives: Int64) -> None:
         """Let *alternatives* (ascending) be pending, or a segment where they are many."""
@@ -387,8 +400,18 @@ class PackedIndex(Structure):
                 self.subscriptions.columns, self._alternatives_of(rows), self.settings.home
             )
             segments = (whole,)
-        meta = {"alternatives": alternatives, "layout": LAYOUT}
-        write_arrays(folder, segments[0].arrays(), kind=PackedIndex.name, meta=meta)
+        meta = {
+            "alternatives": alternatives,
+            "layout": LAYOUT,
+            "is single": self._is_single,
+            "first end": self._first_end,
+        }
+        arrays = {**segments[0].arrays(), **learned_of(self.sample())}
+        write_arrays(folder, arrays, kind=PackedIndex.name, meta=meta)
+
+    @classmethod
+    def learned_in(cls, folder: Path, columns: SubscriptionColumns) -> Learned:
+        return learned_from(folder, read_arrays(folder, kind=PackedIndex.name)[0])
 
     def _open_arrays(self, folder: Path) -> None:
         arrays, meta = read_arrays(folder, kind=PackedIndex.name)
@@ -398,15 +421,35 @@ class PackedIndex(Structure):
                 f"{folder} holds the packed index of other subscriptions than those it was opened "
                 "with; open both from one saved folder"
             )
-        self._learn(0)
         self._is_mapped = True
+        self._take_over(learned_from(folder, arrays))
+        if "first end" in meta:
+            self._is_single, self._first_end = bool(meta["is single"]), int(meta["first end"])
+        else:  # an earlier version saved it
+            self._learn(0)
         if meta.get("layout") == LAYOUT:
             segment = PackedSegment.over(arrays)
         else:  # an earlier version saved it
             segment = PackedSegment.build(
                 columns, np.arange(meta["alternatives"]), self.settings.home
             )
-        self._segments.all = (segment,)
+        self._segments.put((segment,))
+
+    def homes_of(self, row: int) -> tuple[str, ...]:
+        alternatives = self._alternatives_of(np.array([row])).tolist()
+        return tuple(self._home_of(alternative) for alternative in alternatives)
+
+    def _home_of(self, alternative: int) -> str:
+        """The home of *alternative* as it is now: that of the latest segment it is in."""
+        for segment in reversed(self._segments.all):
+            if alternative in self._pending.alternative:
+                break
+            for home, here in zip(
+                segment.homes, segment.here(np.array([alternative])), strict=True
+            ):
+                if len(here):
+                    return home.name
+        return "pending"
 
     def stats(self) -> dict[str, Any]:
         inherited = super().stats()

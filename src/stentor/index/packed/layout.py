@@ -13,7 +13,6 @@ from stentor.index.packed.homes import Found, Home, HomeArrays, between
 from stentor.index.packed.lists import Lists
 from stentor.index.packed.nodes import Nodes
 from stentor.index.packed.settings import COST
-from stentor.index.sort import distinct
 
 #: Said of what is saved: of another layout it is built anew.
 LAYOUT: Final = 2
@@ -76,14 +75,20 @@ class PackedSegment(NamedTuple):
         for home in self.homes:
             home.remove(alternatives)
 
+    def here(self, alternatives: Int64) -> list[Int64]:
+        """Those of *alternatives* (ascending) that each home was built of."""
+        found = [np.zeros(0, np.int64)] * len(self.held)
+        for number, held in enumerate(self.held):
+            if len(held):
+                at = np.minimum(np.searchsorted(held, alternatives), len(held) - 1)
+                found[number] = alternatives[held[at] == alternatives]
+        return found
+
     def move(self, columns: SubscriptionColumns, alternatives: Int64) -> Int64:
-        """Move those of *alternatives* (ascending) that are here; those that are to leave."""
-        left = [np.zeros(0, np.int64)]
-        for home, held in zip(self.homes, self.held, strict=True):
-            here = alternatives[np.isin(alternatives, held, assume_unique=True)]
-            if len(here):
-                left.append(home.move(columns, here))
-        return distinct(np.concatenate(left))
+        """Move those of *alternatives* (ascending) that are here; those that still are."""
+        here = zip(self.homes, self.here(alternatives), strict=True)
+        placed = [home.move(columns, some) for home, some in here if len(some)]
+        return np.concatenate([np.zeros(0, np.int64), *placed])
 
     def arrays(self) -> HomeArrays:
         """All homes' arrays, to be written to files."""

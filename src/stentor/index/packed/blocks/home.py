@@ -93,9 +93,9 @@ class Blocks(BlockStore):
         )
 
     def move(self, columns: SubscriptionColumns, alternatives: Int64) -> Int64:
-        """Write the boxes of *alternatives* anew; what no longer fits its block is removed.
+        """Write the boxes of *alternatives* anew; those whose blocks could keep them.
 
-        What was removed, which the caller keeps elsewhere. Cost: 0.1 µs each.
+        Others are removed. Cost: 0.1 µs each.
         """
         slots, here = self.slots(alternatives)
         if not self.is_writable:
@@ -114,9 +114,9 @@ class Blocks(BlockStore):
             record.view(np.float32)[BOX_FLOAT:],
             is_moved,
         )
-        far: Int64 = here[is_moved == 0]
-        self.remove(far)
-        return far
+        self.remove(here[is_moved == 0])
+        placed: Int64 = here[is_moved != 0]
+        return placed
 
     def stats(self) -> dict[str, Any]:
         """Figures for people."""

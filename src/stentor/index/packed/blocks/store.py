@@ -51,8 +51,7 @@ class BlockStore:
         self._slot_of = slot_of  # of each of them
         self.lines = int(dimensions.line_start[-1])
         self.locations = int(dimensions.line_start[0]) - 1
-        live = arrays.line.reshape(-1, self.lines, WORDS)[:, 0]
-        self._count = int(np.bitwise_count(live).sum())
+        self._count = -1  # not known yet: an opened file is not read for it
 
     @classmethod
     def of_records(cls, dimensions: BlockDimensions, record: UInt8, signed: int) -> Self:
@@ -64,6 +63,9 @@ class BlockStore:
     @property
     def count(self) -> int:
         """Records that were not removed."""
+        if self._count < 0:
+            live = self._arrays.line.reshape(-1, self.lines, WORDS)[:, 0]
+            self._count = int(np.bitwise_count(live).sum())
         return self._count
 
     @property
@@ -100,7 +102,8 @@ class BlockStore:
         """Clear the bits of *members*, where they are here and not mapped from a file."""
         if self.is_writable:
             slots, _ = self.slots(members)
-            self._count -= remove_slots(self._arrays.line, self.lines, read_only(slots))
+            count = self.count
+            self._count = count - remove_slots(self._arrays.line, self.lines, read_only(slots))
 
     def renumber(self, members: Int64) -> None:
         """Let each of *members* (ascending, all that are live among them) be its position there."""

@@ -93,7 +93,10 @@ class ListArrays(NamedTuple):
 
 
 def build_lists(columns: SubscriptionColumns, alternatives: Int64) -> ListArrays:
-    """The lists of *alternatives*, read-only. Cost: about 1 µs each, and a sort."""
+    """The lists of *alternatives*; their granules can be written to.
+
+    Cost: about 1 µs each, and a sort.
+    """
     if len(alternatives) and alternatives[-1] >> ALTERNATIVE_BITS:
         most = 1 << ALTERNATIVE_BITS
         raise CapacityError(f"a packed index numbers at most {most:,} alternatives; split them")
@@ -242,7 +245,7 @@ def _granules_of(assigned: Assigned, entries: Entries, lists: Int32, order: Int6
         raise CapacityError("the records of a packed index take more than 16 GB; split it")
     granules = granules._replace(record=granules.record[: max(1, words)].copy())
     build_trees(lists, leaves, granules)
-    return all_read_only(granules)
+    return granules
 
 
 def _levels(count: int) -> Int64:

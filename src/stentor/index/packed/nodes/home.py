@@ -94,11 +94,11 @@ class Nodes:
         """Nothing: what is gone is passed over when it is found."""
 
     def move(self, columns: SubscriptionColumns, alternatives: Int64) -> Int64:
-        """All of *alternatives*: nodes are not changed.
+        """None of *alternatives*: nodes are not changed, and by themselves hold nothing that moves.
 
         What is around a subscriber is never proved here: by its old bounds it is a candidate.
         """
-        return alternatives
+        return alternatives[:0]
 
     def arrays(self) -> HomeArrays:
         named: HomeArrays = {}
