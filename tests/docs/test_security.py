@@ -86,7 +86,7 @@ SMALL = Limits(
     words=2,
     pattern_length=5,
     pattern_work=compiled("RLIKE", "abc.d").work + 20,
-    pattern_bytes=len(compiled("RLIKE", "abc.d").table),
+    pattern_bytes=2 * len(compiled("RLIKE", "abc.d").table) - 1,
 )
 
 
