@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 
 import stentor
 from stentor import _jit
-from stentor.engine import cold
-from stentor.errors import StentorError
+from stentor.engine import cold, warm
+from stentor.errors import NeverMatchesWarning, StentorError
 from stentor.index.catalog import names
+from stentor.index.packed.insert import Merge
 from tests.support import grid, strategies
 from tests.support.drawn_once import for_each
 from tests.support.oracle import Oracle
@@ -368,3 +370,21 @@ def test_records_may_be_taken_plainly_or_not(index, history, event, plain):
         assert best[0] == best[1]
     finally:
         _jit.end_plain(test_records_may_be_taken_plainly_or_not)
+
+
+@pytest.mark.skipif(_jit.is_plain(), reason="plain kernels merge nothing in threads")
+def test_warming_packed_merges_segments_in_threads(monkeypatch):
+    """Or the first merge of a large index is a call that compiles for seconds."""
+    results = []
+    run_merge = Merge._run
+
+    def run_and_note(merge, *given):
+        run_merge(merge, *given)
+        results.append(merge.result)
+
+    monkeypatch.setenv(cold.WAIT, "1")
+    monkeypatch.setattr(Merge, "_run", run_and_note)
+    with warnings.catch_warnings(category=NeverMatchesWarning, action="ignore"):
+        list(warm._lived(f"packed {warm._SETTINGS['packed'][-1]}"))
+    assert results
+    assert None not in results

@@ -32,6 +32,7 @@ from stentor.index.storage.folders import locked
 _SETTINGS = {
     "ap_tree": ["", "fanout=4 leaf=2"],
     "be_star_tree": ["", "capacity=2 window=2"],
+    "packed": ["", "pending=1 foreground=2 fan_in=2"],
 }
 _SCHEMA = {
     "price": "number",

@@ -215,6 +215,21 @@ def _fields_of(op: str) -> tuple[str, ...]:
     return (*(OPERATIONS[Operation.of(op)].fields or ()), *CHANGE_FIELDS)
 
 
+def rows_with_other_fields(columns: Mapping[str, Any], op: Op) -> dict[int, str]:
+    """Rows with a value in one of *columns* (Arrow arrays) that records of *op* do not have: why.
+
+    As one by one: what is null is not there.
+    """
+    reasons: dict[int, str] = {}
+    for name, array in columns.items():
+        try:
+            check_fields({name: True}, _fields_of(op), f"a record of op {op!r}")
+        except RecordError as error:
+            valued = (row for row, is_valid in enumerate(array.is_valid().to_pylist()) if is_valid)
+            reasons = dict.fromkeys(valued, str(error)) | reasons
+    return reasons
+
+
 def _expression_text(text: Any) -> str:
     if not isinstance(text, str):
         raise RecordError(
