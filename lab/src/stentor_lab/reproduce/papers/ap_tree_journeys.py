@@ -11,16 +11,14 @@ import numpy as np
 
 from stentor.encoding.columns import EventColumns, Float64, Int64, SubscriptionColumns, event_count
 from stentor.encoding.ragged import events_between, take
-from stentor.index.safe_distance import SafeDistances, distance_bounds
 from stentor.index.structure import Structure
-from stentor.index.table import EventTable
 from stentor_lab.baselines.rivals import any_structure, shown_name
 from stentor_lab.measure import Answer, Case, measure
 from stentor_lab.reproduce.curves import Curve, Panel, Point
 from stentor_lab.reproduce.scale import RunSettings
 from stentor_lab.reproduce.sweep import OURS, Axis, Collected, collecting
 from stentor_lab.workloads.distributions import random_of
-from stentor_lab.workloads.moving_keyword import CITY, MovingKeyword, moment
+from stentor_lab.workloads.moving_keyword import CITY, MovingKeyword
 from stentor_lab.workloads.real_files import roads_of
 from stentor_lab.workloads.roads import RoadNetwork
 from stentor_lab.workloads.spatial_keyword import SpatialKeyword
@@ -46,8 +44,6 @@ ROADS: Final = {"ODB": "road_oldenburg.txt", "SAN": "road_california.txt"}
 #: Of a timestamp so many moves and messages are timed, at most.
 TIMED: Final = 20_000
 COMPARED: Final = 20
-#: Timestamps of the runs with safe regions.
-STEPS: Final = 5
 _MOVED = 410  # a stream of random numbers
 
 Things = dict[str, float]
@@ -64,7 +60,7 @@ class Journey:
     facts: dict[str, Any]
 
 
-def _roads(settings: RunSettings, name: str) -> tuple[RoadNetwork | None, str]:
+def roads_named(settings: RunSettings, name: str) -> tuple[RoadNetwork | None, str]:
     """The roads *name*, or a drawn city's."""
     if not settings.is_real:
         return None, "a drawn city"
@@ -81,7 +77,7 @@ def journey(
     mobility: float = 0.2,
 ) -> Journey:
     """A journey of so many subscribers, on *roads*; *area* is the share that a circle has."""
-    network, about = _roads(settings, roads)
+    network, about = roads_named(settings, roads)
     words = SpatialKeyword(settings.seed, space=CITY, smallest=area, largest=area)
     recipe = MovingKeyword(words, velocity=velocity, roads=network)
     size = settings.scale.of(millions)
@@ -276,102 +272,3 @@ def sizes(settings: RunSettings) -> tuple[Panel, ...]:
     """MSP and IMM time over sizes."""
     axis = Axis("million subscriptions", settings.scale.thinned((0.5, 1, 1.5, 2, 2.5)))
     return travelling(settings, axis, lambda one: journey(settings, float(one)), ("msp", "imm"))
-
-
-# With safe regions.
-
-
-def _safe(settings: RunSettings, axis: Axis, counts: Callable[[Any], tuple[int, int]]) -> Any:
-    """Time and communication of AP+ and of AP+ with safe regions; counts: subscribers, messages."""
-    points: dict[str, dict[str, list[Point]]] = {"time": {}, "told": {}}
-    for x in axis.values:
-        subscribers, arriving = counts(x)
-        words = SpatialKeyword(settings.seed, space=CITY)
-        recipe = MovingKeyword(words, roads=_roads(settings, "ODB")[0])
-        live = recipe.live_messages(settings.scale.of(1.0))
-        for shown, is_safe in ((AP, False), ("AP+-Tree-Safe", True)):
-            settings.progress(f"safe regions, {axis.name} {x}: {shown}")
-            seconds, told = _followed(recipe, subscribers, arriving, live, is_safe)
-            points["time"].setdefault(shown, []).append(Point(x, (1e3 * seconds,)))
-            points["told"].setdefault(shown, []).append(Point(x, (told,)))
-    facts = {"live messages": settings.scale.of(1.0), "timestamps": STEPS, "seed": settings.seed}
-    return tuple(
-        Panel(
-            key,
-            title,
-            axis.name,
-            y,
-            tuple(Curve(name, tuple(some)) for name, some in points[key].items()),
-            axis.log,
-            facts=facts,
-        )
-        for key, title, y in (
-            ("time", "processing", "ms a timestamp"),
-            ("told", "communication", "messages from and to subscribers, a timestamp"),
-        )
-    )
-
-
-def _followed(
-    recipe: MovingKeyword, subscribers: int, arriving: int, live: EventColumns, is_safe: bool
-) -> tuple[float, float]:
-    """Seconds and messages a timestamp, over STEPS; a region is told again when it is left."""
-    travellers = recipe.travellers(subscribers)
-    places = travellers.places()
-    columns = recipe.subscriptions(places).columns()
-    index = any_structure("ap_tree paper").build(columns, events_between(live, 0, 1000))
-    index.hold(live)
-    index.match_live(take(columns, np.arange(min(2, subscribers))))
-    told, seconds = 0, 0.0
-    safe = SafeDistances(EventTable.over(live))
-    known = np.zeros(subscribers)
-    home = places.copy()
-    if is_safe:
-        safe.of(take(columns, np.arange(min(2, subscribers))), moment(0))  # compiles
-        known = safe.of(columns, moment(0))
-    for step in range(1, STEPS + 1):
-        travellers.step()
-        now = travellers.places()
-        outside = np.arange(subscribers)
-        if is_safe:
-            outside = np.flatnonzero(_metres(home, now) > known)
-        coming = recipe.messages(arriving, step)
-        start = time.process_time()
-        if len(outside):
-            found = index.move_and_match(outside, now[outside])
-            told += len(outside) + len(found.added.rows) + len(found.removed.rows)
-        matched = index.match(coming)
-        index.hold(coming)
-        told += len(matched.rows)
-        if is_safe and len(outside):
-            known[outside] = safe.of(index.columns_of(outside), moment(step))
-            home[outside] = now[outside]
-            told += len(outside)  # the new regions
-        seconds += time.process_time() - start
-    return seconds / STEPS, told / STEPS
-
-
-def _metres(start: Float64, stop: Float64) -> Float64:
-    both = zip(start.tolist(), stop.tolist(), strict=True)
-    return np.array([distance_bounds(x1, y1, x2, y2, False)[1] for (x1, y1), (x2, y2) in both])
-
-
-def _most_subscribers(settings: RunSettings) -> int:
-    return min(settings.scale.base // 10, 10_000)
-
-
-def safe_sizes(settings: RunSettings) -> tuple[Panel, ...]:
-    """Safe regions over subscribers."""
-    most = _most_subscribers(settings)
-    axis = Axis("subscribers", sorted({10, max(20, most // 10), max(30, most)}), log=True)
-    panels: tuple[Panel, ...] = _safe(settings, axis, lambda count: (int(count), most))
-    return panels
-
-
-def safe_rates(settings: RunSettings) -> tuple[Panel, ...]:
-    """Safe regions over the arrival rate."""
-    most = _most_subscribers(settings)
-    values = [max(8, round(share * most)) for share in settings.scale.thinned((1, 2, 3, 4, 5))]
-    axis = Axis("new messages a timestamp", values)
-    panels: tuple[Panel, ...] = _safe(settings, axis, lambda rate: (max(10, most // 4), int(rate)))
-    return panels
