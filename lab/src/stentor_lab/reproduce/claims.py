@@ -66,7 +66,7 @@ def _both(panel: Panel, one: str, other: str) -> list[tuple[X, float, float]]:
     for point in left.points:
         beside = right.at(point.x)
         if beside is not None:
-            pairs.append((point.x, point.median, beside.median))
+            pairs.append((point.x, point.value, beside.value))
     return pairs
 
 
@@ -160,7 +160,7 @@ class Grows:
         held, seen = 0, []
         for name in self.curves:
             points = panels[self.panel].curve(name).points
-            change = _ratio(points[-1].median, points[0].median)
+            change = _ratio(points[-1].value, points[0].value)
             held += self.least / NOISE <= change <= self.most * NOISE
             seen.append(f"{name} {number(change)}×")
         verdict = AGREES if held == len(self.curves) else PARTLY if held else DISAGREES
@@ -214,7 +214,7 @@ class Across:
             for point in panels[self.one].curve(name).points:
                 beside = theirs.at(point.x)
                 if beside is not None:
-                    ratios.append(_ratio(beside.median, point.median))
+                    ratios.append(_ratio(beside.value, point.value))
         share = _won(ratios) / max(1, len(ratios))
         seen = f"{self.other} takes {number(min(ratios))}–{number(max(ratios))} times"
         return Judgement(_verdict(share), f"{seen} what {self.one} takes")
@@ -238,7 +238,7 @@ class Steadier:
     def judge(self, panels: Panels) -> Judgement:
         spans = {}
         for name in (self.one, *self.others):
-            medians = [point.median for point in panels[self.panel].curve(name).points]
+            medians = [point.value for point in panels[self.panel].curve(name).points]
             spans[name] = _ratio(max(medians), min(medians))
         share = _won([spans[name] / spans[self.one] for name in self.others]) / len(self.others)
         seen = ", ".join(f"{name} {number(span)}×" for name, span in spans.items())
@@ -263,13 +263,13 @@ class BestAt:
     def judge(self, panels: Panels) -> Judgement:
         points = panels[self.panel].curve(self.curve).points
         nearest = min(points, key=lambda point: abs(float(point.x) - self.x))
-        least = min(point.median for point in points)
+        least = min(point.value for point in points)
         others = [one for one in (points[0], points[-1]) if one is not nearest]
         verdict = DISAGREES
-        if nearest.median <= NOISE * least:
-            worse = all(one.median >= NOISE * nearest.median for one in others)
+        if nearest.value <= NOISE * least:
+            worse = all(one.value >= NOISE * nearest.value for one in others)
             verdict = AGREES if worse else PARTLY
-        return Judgement(verdict, ", ".join(f"{p.x}: {number(p.median)}" for p in points))
+        return Judgement(verdict, ", ".join(f"{p.x}: {number(p.value)}" for p in points))
 
 
 def _won(ratios: Sequence[float]) -> float:

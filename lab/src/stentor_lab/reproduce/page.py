@@ -125,7 +125,7 @@ def _numbers(panel: Panel) -> str:
             work = ", ".join(f"{name} {number(value)}" for name, value in point.work.items())
             rows.append(
                 f"<tr><td>{escape(curve.name)}<td>{escape(str(point.x))}"
-                f"<td class=n>{number(point.median)}<td>{spread}<td>{escape(work)}"
+                f"<td class=n>{number(point.value)}<td>{spread}<td>{escape(work)}"
             )
     head = f"<tr><th><th>{escape(panel.x)}<th>{escape(panel.y)}<th>spread<th>counted"
     facts = f"<p class=facts>{_listed(panel.facts)}</p>" if panel.facts else ""

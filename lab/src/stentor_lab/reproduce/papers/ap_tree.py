@@ -270,8 +270,8 @@ _LISTS = (
 def _order(panels: Panels) -> str:
     """What the order of keywords changes, from the curves of Figure 13."""
     panel = panels["drawn"]
-    rare = panel.curve("ap_tree paper order=rare").points[-1].median
-    frequent = panel.curve(AP).points[-1].median
+    rare = panel.curve("ap_tree paper order=rare").points[-1].value
+    frequent = panel.curve(AP).points[-1].value
     return (
         f"{_LISTS} Here rarest first takes {rare:.1f} µs where most frequent first takes "
         f"{frequent:.1f}."
