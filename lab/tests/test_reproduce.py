@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +13,8 @@ from stentor_lab.reproduce.claims import Across, All, BestAt, Claim, Grows, Less
 from stentor_lab.reproduce.curves import Curve, Panel, Point, panel_of, paper_curve
 from stentor_lab.reproduce.inventory import PAGE, inventory
 from stentor_lab.reproduce.registry import chosen, papers
-from stentor_lab.reproduce.run import Folder, run
+from stentor_lab.reproduce.keyword_data import keyword_data
+from stentor_lab.reproduce.run import FigureResult, Folder, is_still_good, run, settings_of
 from stentor_lab.reproduce.scale import RunSettings, scale_named
 
 SMOKE = RunSettings(scale_named("smoke"), progress=lambda _: None)
@@ -143,12 +145,56 @@ def test_a_run_is_resumed_figure_by_figure(tmp_path):
     some, told = chosen("covering", "9"), []
     settings = RunSettings(scale_named("smoke"), progress=told.append)
     first = run(some, settings, Folder(tmp_path))
-    assert "[1 of 1] covering 9" in told[0]
+    assert told[0].startswith("covering 9: ")
+    assert told[1].startswith("[1 of 1, about 0 s left] covering 9: ")
     told.clear()
     assert run(some, settings, Folder(tmp_path)) == first
     assert told == ["1 figures are kept from before"]
     other = RunSettings(scale_named("smoke"), seed=2, progress=told.append)
     assert run(some, other, Folder(tmp_path)) != first
+
+
+def test_what_is_kept_counts_only_for_the_same_data_version_and_machine(tmp_path, monkeypatch):
+    some, folder = chosen("covering", "9"), Folder(tmp_path / "out")
+    (first,) = run(some, SMOKE, folder)
+    wanted = settings_of(SMOKE)
+    assert is_still_good(folder.kept(*some[0]), wanted)
+    for name in ("stentor", "processor", "cores"):
+        other = replace(first, machine={**first.machine, name: "another"})
+        assert not is_still_good(other, wanted)
+    monkeypatch.setenv("STENTOR_DATA", str(tmp_path))
+    assert not is_still_good(first, settings_of(SMOKE))
+
+
+def test_figures_are_measured_in_several_processes(tmp_path):
+    some = [*chosen("covering", "9"), *chosen("mics", "7")]
+    results = run(some, SMOKE, Folder(tmp_path), processes=2)
+    assert [one.name for one in results] == ["covering-9", "mics-7"]
+    assert results == run(some, SMOKE, Folder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [
+        (scale_named("smoke"), "--smoke --seed 1"),
+        (scale_named("smoke", 700, 20.0), "--smoke --million 700 --up-to 20 --seed 1"),
+        (scale_named("full", 70_000), "--million 70000 --seed 1"),
+    ],
+)
+def test_the_command_that_makes_a_figure_again_says_every_size(scale, words):
+    settings = settings_of(RunSettings(scale))
+    result = FigureResult("mics", "7", settings, {}, 0.0, (), ())
+    assert result.command == f"stentor-lab reproduce mics 7 {words}"
+
+
+def test_a_folder_without_a_file_draws_that_set(tmp_path, monkeypatch):
+    monkeypatch.setenv("STENTOR_DATA", str(tmp_path))
+    assert keyword_data("GN", SMOKE).about == "drawn like GN"
+    (tmp_path / "gnis_us_names.psv").write_text(
+        "name|class|county|state|map|lat|lon\nRed Hill|Summit|Kent|MI|Red|43.0|-85.0\n"
+    )
+    assert keyword_data("GN", SMOKE).about == "gnis_us_names.psv"
+    assert keyword_data("CARS", SMOKE).about == "drawn like CARS"
 
 
 def test_the_command_writes_the_report(tmp_path):
@@ -178,6 +224,7 @@ def test_every_figure_runs_at_the_smallest_size(paper, experiment):
     assert panels
     for panel in panels:
         assert panel.curves
+        assert "data" in panel.facts
         assert all(point.samples for curve in panel.curves for point in curve.points)
     for claim in experiment.judged(panels):
         assert claim["verdict"] in {"agrees", "partly", "disagrees"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Protocol
 
 from stentor_lab.report import number
@@ -165,6 +166,62 @@ class Grows:
             seen.append(f"{name} {number(change)}×")
         verdict = AGREES if held == len(self.curves) else PARTLY if held else DISAGREES
         return Judgement(verdict, "last point over first: " + ", ".join(seen))
+
+
+@dataclass(frozen=True)
+class Rises:
+    """*curves* rise from each point to the next, or fall where *falls*."""
+
+    panel: str
+    curves: tuple[str, ...]
+    falls: bool = False
+
+    @property
+    def text(self) -> str:
+        way = "falls" if self.falls else "rises"
+        return (
+            f"{', '.join(self.curves)} {way} from each point to the next: at all steps (agrees), "
+            f"at half of them (partly); equal within {NOISE:g}× counts as half"
+        )
+
+    def judge(self, panels: Panels) -> Judgement:
+        steps, seen = [], []
+        for name in self.curves:
+            points = panels[self.panel].curve(name).points
+            ratios = [_ratio(b.value, a.value) for a, b in pairwise(points)]
+            steps += [1 / r if self.falls and r > 0 else r for r in ratios]
+            seen.append(f"{name} {', '.join(number(one) for one in ratios)}")
+        told = f"each point over the one before: {'; '.join(seen)}"
+        return Judgement(_verdict(_won(steps) / max(1, len(steps))), told)
+
+
+@dataclass(frozen=True)
+class Similar:
+    """*curves* take at most so many times in the panel *one* what they take in *other*."""
+
+    one: str
+    other: str
+    curves: tuple[str, ...]
+    most: float
+
+    @property
+    def text(self) -> str:
+        return (
+            f"{', '.join(self.curves)} take at most {self.most:g}× in {self.one} what they take "
+            f"in {self.other}: everywhere (agrees), at half of the points (partly)"
+        )
+
+    def judge(self, panels: Panels) -> Judgement:
+        ratios = []
+        for name in self.curves:
+            theirs = panels[self.other].curve(name)
+            for point in panels[self.one].curve(name).points:
+                beside = theirs.at(point.x)
+                if beside is not None:
+                    ratios.append(_ratio(point.value, beside.value))
+        share = sum(one <= self.most for one in ratios) / max(1, len(ratios))
+        seen = f"{self.one} takes {number(min(ratios))}–{number(max(ratios))} times"
+        return Judgement(_verdict(share), f"{seen} what {self.other} takes")
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,12 @@ def ships(seed: int = 1) -> RealMessages:
     return _tagged("ais_positions.csv", 50, seed)
 
 
+#: The files of each data set.
+FILES: Final[dict[str, tuple[str, ...]]] = {
+    "names": ("gnis_us_names.psv",),
+    "cabs": ("sf_cab_pickups.csv", "news20.tsv"),
+    "ships": ("ais_positions.csv", "news20.tsv"),
+}
 #: The paper's data sets that there are files for.
 DATA_SETS: Final[dict[str, Callable[[int], RealMessages]]] = {
     "names": names,

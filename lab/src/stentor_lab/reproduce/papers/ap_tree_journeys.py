@@ -21,7 +21,7 @@ from stentor_lab.reproduce.sweep import OURS, Axis, Collected, collecting
 from stentor_lab.workloads.distributions import random_of
 from stentor_lab.workloads.moving_keyword import CITY, MovingKeyword
 from stentor_lab.workloads.moving_names import MovingNames
-from stentor_lab.workloads.real_files import roads_of
+from stentor_lab.workloads.real_files import has, roads_of
 from stentor_lab.workloads.roads import RoadNetwork
 from stentor_lab.workloads.spatial_keyword import SpatialKeyword
 
@@ -65,9 +65,9 @@ class Journey:
     facts: dict[str, Any]
 
 
-def roads_named(settings: RunSettings, name: str) -> tuple[RoadNetwork | None, str]:
+def roads_named(name: str) -> tuple[RoadNetwork | None, str]:
     """The roads *name*, or a drawn city's."""
-    if not settings.is_real:
+    if not has(ROADS[name]):
         return None, "a drawn city"
     return roads_of(ROADS[name], CITY), ROADS[name]
 
@@ -86,7 +86,7 @@ def journey(
 
     *words* are of TWEETS or of GN.
     """
-    network, about = roads_named(settings, roads)
+    network, about = roads_named(roads)
     drawn = SpatialKeyword(settings.seed, space=CITY, smallest=area, largest=area)
     recipe = MovingKeyword(drawn, velocity=velocity, roads=network)
     size = settings.scale.of(millions * settings.scale.moving)

@@ -172,7 +172,7 @@ def _measured(settings: RunSettings, axis: Axis, counts: Callable[[Any], tuple[i
 
     Each repetition is another crowd. All contenders deliver the same in it.
     """
-    roads, about = roads_named(settings, "ODB")
+    roads, about = roads_named("ODB")
     live = settings.scale.of(1.0)
     points: dict[str, dict[str, list[Point]]] = {"time": {}, "told": {}}
     for x in axis.values:
@@ -195,9 +195,8 @@ def _measured(settings: RunSettings, axis: Axis, counts: Callable[[Any], tuple[i
     facts = {
         "live messages": live,
         "timestamps": STEPS,
-        "roads": about,
-        "words": "drawn tweets",
-        "data": about,
+        "data": f"drawn tweets, {about}",
+        "answers": "equal at every timestamp, of all contenders",
         "seeds": f"{settings.seed}–{settings.seed + settings.scale.repetitions - 1}",
     }
     return tuple(

@@ -22,6 +22,7 @@ from stentor_lab.reproduce.sweep_changes import (
 from stentor_lab.structures import Workload
 from stentor_lab.workloads.intervals import Intervals
 from stentor_lab.workloads.pickups import FILE, Places, read_pickups
+from stentor_lab.workloads.real_files import has
 
 MO, TUNED = shown_name("mo_tree paper"), shown_name("mo_tree")
 TAMA, STAR, OP, BEQ = "TAMA", "R*-Tree", "OpIndex", "BEQ-Tree"
@@ -51,13 +52,13 @@ def _pickups() -> Places:
 
 
 def _recipe(settings: RunSettings, predicates: int = 10, alpha: float = 1.0) -> Intervals:
-    places = _pickups() if settings.is_real else None
+    places = _pickups() if has(FILE) else None
     return Intervals(settings.seed, predicates, alpha, places=places)
 
 
 def _facts(settings: RunSettings, recipe: Intervals) -> dict[str, Any]:
     return {
-        "data": FILE if settings.is_real else "a drawn city",
+        "data": FILE if has(FILE) else "a drawn city",
         "predicates": recipe.predicates,
         "alpha": recipe.alpha,
         "seed": settings.seed,
