@@ -12,8 +12,8 @@ from stentor_lab.cli import app
 from stentor_lab.reproduce.claims import Across, All, BestAt, Claim, Grows, Less, Near, Steadier
 from stentor_lab.reproduce.curves import Curve, Panel, Point, panel_of, paper_curve
 from stentor_lab.reproduce.inventory import PAGE, inventory
-from stentor_lab.reproduce.registry import chosen, papers
 from stentor_lab.reproduce.keyword_data import keyword_data
+from stentor_lab.reproduce.registry import chosen, papers
 from stentor_lab.reproduce.run import FigureResult, Folder, is_still_good, run, settings_of
 from stentor_lab.reproduce.scale import RunSettings, scale_named
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from stentor._files import replace
+from stentor_lab.reproduce import registry
 from stentor_lab.reproduce.curves import Panel, panel_of
 from stentor_lab.reproduce.experiment import Experiment, Paper
-from stentor_lab.reproduce import registry
 from stentor_lab.reproduce.registry import Chosen
 from stentor_lab.reproduce.scale import SCALES, RunSettings
 from stentor_lab.result import this_machine

@@ -80,7 +80,9 @@ class Collected:
 
     panel: Callable[[tuple[Curve, ...]], Panel]
     points: dict[str, list[Point]]
-    compared: list[int] = field(default_factory=list)  # pairs that all answered with, point by point
+    compared: list[int] = field(
+        default_factory=list
+    )  # pairs that all answered with, point by point
 
     def add(self, x: X, rows: Iterable[Row], factor: float = 1e6) -> None:
         """A point at *x* for each of *rows*; seconds times *factor*."""

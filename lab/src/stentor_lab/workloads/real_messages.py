@@ -100,9 +100,7 @@ class RealMessages:
         y = space.south + y * (space.north - space.south)
         return replace(self, x=x, y=y, space=space)
 
-    def around(
-        self, positions: Float64, radius: Float64, *, seed: int = 1
-    ) -> SubscriptionColumns:
+    def around(self, positions: Float64, radius: Float64, *, seed: int = 1) -> SubscriptionColumns:
         """Subscriptions of subscribers at *positions* for words within *radius* metres of them."""
         random = random_of(seed, _REAL_SUBSCRIPTIONS)
         _, keywords, chosen = self._asked(random, len(radius))

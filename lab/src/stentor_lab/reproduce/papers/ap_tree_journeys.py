@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from stentor.encoding.columns import EventColumns, Float64, Int64, SubscriptionColumns, event_count
-from stentor.encoding.ragged import events_between, take
+from stentor.encoding.ragged import events_between
 from stentor.index.structure import Structure
 from stentor_lab.baselines.rivals import any_structure, shown_name
 from stentor_lab.measure import Answer, Case, measure
@@ -26,8 +26,11 @@ from stentor_lab.workloads.roads import RoadNetwork
 from stentor_lab.workloads.spatial_keyword import SpatialKeyword
 
 AP = "AP+-Tree"
+#: AP+ that builds no node anew while subscribers move: what that costs, and gains.
+FIXED: Final = "AP+-Tree, nodes fixed"
 SHOWN: Final = {
     "ap_tree paper": AP,
+    "ap_tree paper rebuilds=no": FIXED,
     "iq_tree": "IQ+-Tree",
     "rq_tree": "RQ+-Tree",
     "ss_index": "SS-Index",
@@ -36,6 +39,7 @@ SHOWN: Final = {
 }
 VARIANTS: Final = {
     "ap_tree paper": AP,
+    "ap_tree paper rebuilds=no": FIXED,
     "ap_tree paper messages=keywords": "AP+k-Tree",
     "ap_tree paper messages=space": "AP+s-Tree",
     **{name: shown_name(name) for name in OURS},

@@ -13,7 +13,7 @@ from stentor.encoding.ragged import concatenate, events_between, take
 from stentor_lab.baselines.rivals import shown_name
 from stentor_lab.bench.be_star_tree import paper_capacity
 from stentor_lab.measure import measure
-from stentor_lab.reproduce.curves import Curve, Panel, Point, derived, paper_curve
+from stentor_lab.reproduce.curves import Curve, Panel, derived, paper_curve
 from stentor_lab.reproduce.scale import RunSettings
 from stentor_lab.reproduce.sweep import (
     OURS,
@@ -205,7 +205,11 @@ def overlap(settings: RunSettings) -> tuple[Panel, ...]:
     """Over the length of ranges."""
     axis = Axis("length of a range", settings.scale.thinned((2, 10, 20, 40, 60)))
     panels: tuple[Panel, ...] = _one(settings, axis, "longest")
-    return panels
+    spaces = (
+        derived(panel, f"space {panel.key}", "bytes a subscription", "bytes/subscription")
+        for panel in panels
+    )
+    return *panels, *spaces
 
 
 def _tops(share: float) -> dict[str, tuple[str, int | None]]:
