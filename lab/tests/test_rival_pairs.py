@@ -1,4 +1,4 @@
-"""What a rival proposes it proposes once: a pair that comes twice is work that its paper has not."""
+"""What a rival proposes it proposes once: a pair that comes twice is extra work."""
 
 from functools import lru_cache
 

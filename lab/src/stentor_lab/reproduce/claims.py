@@ -247,6 +247,29 @@ class Near:
 
 
 @dataclass(frozen=True)
+class Narrows:
+    """*one* is below *other* by a smaller factor at each point than at the one before."""
+
+    panel: str
+    one: str
+    other: str
+
+    @property
+    def text(self) -> str:
+        return (
+            f"{self.other} over {self.one} falls from each point to the next: at all steps "
+            f"(agrees), at half of them (partly); equal within {NOISE:g}× counts as half"
+        )
+
+    def judge(self, panels: Panels) -> Judgement:
+        factors = [_ratio(b, a) for _, a, b in _both(panels[self.panel], self.one, self.other)]
+        steps = [_ratio(before, after) for before, after in pairwise(factors)]
+        seen = ", ".join(f"{number(factor)}×" for factor in factors)
+        verdict = _verdict(_won(steps) / max(1, len(steps)))
+        return Judgement(verdict, f"{self.other} over {self.one}: {seen}")
+
+
+@dataclass(frozen=True)
 class Slower:
     """*one* grows by less from the first to the last point than each of *others*."""
 
@@ -297,6 +320,16 @@ class Proportional:
         return Judgement(verdict, "last point over first: " + ", ".join(seen))
 
 
+_PARTS: Final[Mapping[tuple[int | None, int | None], str]] = {
+    (None, None): "all points",
+    (0, 1): "the first point",
+    (0, 2): "the first two points",
+    (1, None): "all points but the first",
+    (-1, None): "the last point",
+    (-2, None): "the last two points",
+}
+
+
 @dataclass(frozen=True)
 class At:
     """*rule* at some points alone: those where x is one of *xs*, or a *part* of all."""
@@ -308,11 +341,7 @@ class At:
 
     @property
     def text(self) -> str:
-        where = ", ".join(map(str, self.xs)) or {
-            (0, 1): "the first point",
-            (-1, None): "the last point",
-            (1, None): "all points but the first",
-        }.get(self.part, "some points")
+        where = ", ".join(map(str, self.xs)) or _PARTS[self.part]
         return f"at {where}: {self.rule.text}"
 
     def judge(self, panels: Panels) -> Judgement:

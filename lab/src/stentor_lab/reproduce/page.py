@@ -99,7 +99,8 @@ def _experiment(
         )
     parts.append(_claims(result.claims))
     parts.append(
-        f"<p>Again: <code>{escape(result.command)}</code> <small>({result.seconds:.0f} s of the processor; "
+        f"<p>Again: <code>{escape(result.command)}</code> <small>("
+        f"{result.seconds:.0f} s of the processor; "
         f"a million is {result.settings['a million is']:,}; "
         f"data: {escape(result.data)})</small></p>"
     )

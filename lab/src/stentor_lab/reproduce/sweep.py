@@ -242,8 +242,12 @@ def best(
             answer = tuple(work(few)) if k is None else best_scores(work(few))
             if k is None:
                 made.compared.append(len(answer[1]))
-            given = {"answer": answer, "group": "all" if k is None else f"{k} best"}
-            cases.append(event_case(shown, work, workload.events, settings, figures, **given))
+            group = "all" if k is None else f"{k} best"
+            cases.append(
+                event_case(
+                    shown, work, workload.events, settings, figures, answer=answer, group=group
+                )
+            )
         made.add(x, measure(cases, settings.scale.repetitions, settings.progress, f"{title}, {x}"))
     assert made is not None, "an axis has values"
     return made.done()

@@ -108,7 +108,8 @@ def followed(crowd: Crowd, name: str, *, is_safe: bool) -> Followed:
     travellers = crowd.recipe.travellers(crowd.subscribers)
     everybody = np.arange(crowd.subscribers)
     keeper = Keeper(index, travellers.places()) if is_safe else None
-    told, seconds, answers = 0, 0.0, []
+    answers: Answers = []
+    told, seconds = 0, 0.0
     for step in range(1, STEPS + 1):
         travellers.step()
         now = travellers.places()

@@ -437,8 +437,8 @@ def _adapted(
                 match(late.events)  # a tree arranges itself while it is asked
                 starts, rows = match(few)
                 work = one.index.counted_work(events_between(late.events, 0, 64))
-                given = {"answer": (starts, rows - first)}
-                cases.append(event_case(title, match, late.events, settings, work, **given))
+                answer = starts, rows - first
+                cases.append(event_case(title, match, late.events, settings, work, answer=answer))
         made.compared.append(len(rows))
         told = f"towards {law}, {percent} %"
         made.add(percent, measure(cases, settings.scale.repetitions, settings.progress, told))

@@ -217,10 +217,9 @@ def by_side(settings: RunSettings) -> tuple[Panel, ...]:
     for law in LAWS:
         curves = []
         for side in (2, 4, 8):
-            most = 1.0 if side < 8 else 0.25  # of side 8 a box has 69 ranges
             points = []
             for count in _counts(settings):
-                some = max(1, int(count * most))
+                some = max(1, count // 4)  # of side 8 a box has 69 ranges
                 ranges = ranges_of(*boxes(law, some, 3, side, settings.seed))
                 points.append(Point(some, (float(filled(ranges).range_count),)))
             curves.append(Curve(f"side {side}", tuple(points)))
@@ -283,8 +282,9 @@ def _indexes(columns: SubscriptionColumns, points: UInt64, settings: RunSettings
         work = index.counted_work(events)
         found = np.diff(index.match(events_between(events, 0, LINEAR)).starts) > 0
         shown, answer = f"{shown_name(name)}, d = 3", (found.astype(np.uint8),)
-        given = {"answer": answer, "group": "d = 3"}
-        cases.append(event_case(shown, index.match, events, settings, work, **given))
+        cases.append(
+            event_case(shown, index.match, events, settings, work, answer=answer, group="d = 3")
+        )
     return cases
 
 
