@@ -17,7 +17,7 @@ from stentor_lab.reproduce.draw import pictures
 from stentor_lab.reproduce.inventory import PAGE, inventory
 from stentor_lab.reproduce.page import page
 from stentor_lab.reproduce.registry import Chosen, chosen, papers
-from stentor_lab.reproduce.run import FigureResult, Folder, run, settings_of
+from stentor_lab.reproduce.run import FigureResult, Folder, run, settings_of, sizes_of
 from stentor_lab.reproduce.scale import SCALES, RunSettings, scale_named
 from stentor_lab.reproduce.summary import write_summary
 from stentor_lab.result import this_machine, to_stderr
@@ -82,7 +82,11 @@ def command(
     results = run(some, settings, Folder(output), again=again, processes=processes)
     path = write_report(some, results, settings, output)
     if summary is not None:
-        write_summary(summary, list(papers().values()), results, facts_of(settings))
+        words = ["stentor-lab reproduce", *(one for one in (paper, figure) if one)]
+        words += sizes_of(settings_of(settings))
+        words += [f"--processes {processes}"] if processes > 1 else []
+        told = " ".join((*words, "--summary docs/reproduction.md"))
+        write_summary(summary, list(papers().values()), results, facts_of(settings), told)
     counted = Counter(claim["verdict"] for result in results for claim in result.claims)
     for verdict in VERDICTS:
         print(f"{verdict:<10} {counted[verdict]}")

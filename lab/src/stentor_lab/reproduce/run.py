@@ -23,6 +23,17 @@ from stentor_lab.result import this_machine
 from stentor_lab.workloads.real_files import contents
 
 
+def sizes_of(settings: Mapping[str, Any]) -> list[str]:
+    """The words of a command that asks for *settings*."""
+    scale = SCALES[settings["scale"]]
+    million, up_to = settings["a million is"], settings["up to, million"]
+    words = [f"--{scale.name}"] if scale.name != "full" else []
+    words += [f"--million {million}"] if million != scale.base else []
+    words += [f"--up-to {up_to:g}"] if up_to != scale.up_to else []
+    words.append(f"--seed {settings['seed']}")
+    return [*words, "--data FOLDER"] if settings["data"] else words
+
+
 @dataclass(frozen=True)
 class FigureResult:
     """What a figure gave, as it is kept."""
@@ -42,15 +53,9 @@ class FigureResult:
     @property
     def command(self) -> str:
         """What makes it again."""
-        scale = SCALES[self.settings["scale"]]
-        words = ["stentor-lab reproduce", self.paper, self.number]
-        words += [f"--{scale.name}"] if scale.name != "full" else []
-        million, up_to = self.settings["a million is"], self.settings["up to, million"]
-        words += [f"--million {million}"] if million != scale.base else []
-        words += [f"--up-to {up_to:g}"] if up_to != scale.up_to else []
-        words.append(f"--seed {self.settings['seed']}")
-        words += ["--data FOLDER"] if self.settings["data"] else []
-        return " ".join(words)
+        return " ".join(
+            ("stentor-lab reproduce", self.paper, self.number, *sizes_of(self.settings))
+        )
 
     @property
     def data(self) -> str:
