@@ -21,7 +21,7 @@ from stentor.broker.interest import CLIENT
 from stentor.broker.messages import Delivery
 from stentor.engine.report import Answer
 from stentor.errors import RecordError, SettingsError, StentorError, UnknownIdError
-from stentor.model import Changes, Event, EventChanges, Schema, Subscription
+from stentor.model import Changes, Event, EventChanges, Kind, Schema, Subscription
 from stentor.model.record import (
     EVENT_OPS,
     Move,
@@ -33,6 +33,7 @@ from stentor.model.record import (
     Withdraw,
     lasting,
 )
+from stentor.model.schema import AttributeUse
 from stentor.model.values import read_location
 from stentor.model.values.object import check_object
 from stentor.model.values.string import describe, read_id
@@ -59,6 +60,22 @@ _JSON: Final = msgspec.json.Encoder().encode
 _READ: Final = {op: ReadSettings(default_op=op) for op in ("subscribe", "publish", None)}
 #: What the server says of a record, or what is no part of an event.
 _NOT_KEPT: Final = ("time", "op", "seq")
+
+
+def known_schema(
+    kinds: Mapping[str, str | Kind | None], where: str, *, plane: bool = False
+) -> Schema | None:
+    """A schema that knows *kinds*, as *where* says, and learns others; None where it says none."""
+    if not kinds:
+        return None
+    schema = Schema(plane=plane)
+    schema.learn(
+        [
+            AttributeUse(name, None if kind is None else Kind(kind), where)
+            for name, kind in kinds.items()
+        ]
+    )
+    return schema
 
 
 class Core:
@@ -102,7 +119,7 @@ class Core:
 
     def _schema(self) -> Schema | None:
         """What is known of attributes before anybody uses one."""
-        return None
+        return known_schema(self.settings.schema, "[schema]")
 
     def reopen(self) -> None:
         """Go on from what the store holds, after it has failed."""

@@ -24,12 +24,11 @@ from stentor.broker.messages import Delivery
 from stentor.errors import FolderError, SettingsError, StentorError
 from stentor.model import EventChanges, Schema
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe, Update, Withdraw
-from stentor.model.schema import AttributeUse
 from stentor.model.values.time import time_text
 from stentor.pipeline.config.file import StreamConfig, load
 from stentor.pipeline.sources import SourceSettings
 from stentor.pipeline.tables.recording import DeliveryRow, last_batch, read_deliveries, read_events
-from stentor.service.core import Core
+from stentor.service.core import Core, known_schema
 from stentor.service.outbox import ServiceStore
 from stentor.service.records import CoreOutput, Waiting
 from stentor.service.settings import ServeSettings
@@ -158,9 +157,8 @@ class DoorCore(Core):
         if self.config.schema is None:
             return None
         declared = self.config.schema
-        schema = Schema(plane=declared.plane)
-        schema.learn([AttributeUse(name, declared.kind(name), CONFIG) for name in declared])
-        return schema
+        kinds = {name: declared.kind(name) for name in declared}
+        return known_schema(kinds, CONFIG, plane=declared.plane)
 
     # Records.
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from stentor.errors import RecordError, StentorError
 from stentor.model.record import Op
 from stentor.service import questions
-from stentor.service.auth import Principal
+from stentor.service.auth import ANY, Principal
 from stentor.service.records import Records, RecordsAnswer
 from stentor.service.refusals import RefusedError, not_found
 from stentor.service.requests import (
@@ -279,7 +279,7 @@ class Handlers:
 
     # Who may.
 
-    @handles("POST", "/v1/tickets", "subscribe")
+    @handles("POST", "/v1/tickets", ANY)
     async def ticket(self, request: Request, who: Principal) -> Response:
         """A ticket that opens one connection."""
         return answer(self.service.gate.tickets.issue(who), 201)

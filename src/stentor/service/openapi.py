@@ -208,6 +208,7 @@ _CALLS: Final[dict[tuple[str, str], tuple[str, str, tuple[str, ...], dict[int, s
     ("DELETE", "/v1/webhooks/{client}"): ("", "", (), {204: ""}),
     ("POST", "/v1/webhooks/{client}/send-again"): ("", "", (), {200: "SentAgain"}),
     ("GET", "/v1/dead-letters"): ("client limit", "", (), {200: "DeadLetters"}),
+    ("DELETE", "/v1/dead-letters"): ("client", "", (), {204: ""}),
 }
 _STREAMS: Final = {
     "/v1/stream": "Deliveries of a client as server-sent events",

@@ -54,8 +54,19 @@ class Socket:
         self._is_watching = asyncio.Event()
         self._stats_every = 0.0
 
+    def wake(self) -> None:
+        """Look now whether the server stops."""
+        self._is_watching.set()
+
     async def run(self) -> None:
         """Serve it until it ends."""
+        self._service.sockets.add(self)
+        try:
+            await self._run()
+        finally:
+            self._service.sockets.discard(self)
+
+    async def _run(self) -> None:
         last = 0
         if self._wants_deliveries and self._may("subscribe"):
             window = self._service.settings.limits.in_flight
@@ -120,9 +131,17 @@ class Socket:
         except RuntimeError:
             raise WebSocketDisconnect(1006) from None
 
+    def _admit_again(self) -> None:
+        """End the connection of a key that was revoked, before anything more is told or done."""
+        try:
+            self._service.gate.admit_again(self._who)
+        except RefusedError as error:
+            raise FeedClosedError(_UNAUTHORISED, str(error)) from None
+
     async def _deliver(self, feed: Feed) -> None:
         while True:
             for one in await feed.next():
+                self._admit_again()
                 if isinstance(one, Gap):
                     await self._send({"type": "gap", **one.to_dict()})
                 elif self._is_binary:
@@ -142,6 +161,7 @@ class Socket:
         """Tell who watches, at most 20 times a second."""
         since_stats = 0.0
         while not self._service.is_stopping:
+            self._admit_again()
             watcher, owner = self._watcher, self._key[0]
             if watcher is None:  # most never do: ten thousand of them are not to wake the loop
                 with suppress(TimeoutError):
@@ -180,6 +200,7 @@ class Socket:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 raise WebSocketDisconnect(message.get("code", 1005))
+            self._admit_again()
             self._service.requests.take(self._key[0])
             raw = self._decoded(message)
             for frame in raw if isinstance(raw, list) else [raw]:

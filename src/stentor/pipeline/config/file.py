@@ -31,8 +31,6 @@ from stentor.pipeline.config.reader import (
     Texts,
     TomlSection,
     Truth,
-    nearest,
-    shown,
 )
 from stentor.pipeline.sources import (
     FIELDS,
@@ -230,7 +228,7 @@ class _Source(Struct):
 def _read(raw: Mapping[str, Any], folder: Path, mistakes: list[str]) -> StreamConfig | None:
     top = TomlSection("", raw, mistakes)
     sections = {name: top.inner(name, f"[{name}]") for name in _SECTIONS}
-    kinds = _kinds(sections["schema"]) if "schema" in raw else None
+    kinds = sections["schema"].kinds(KINDS) if "schema" in raw else None
     by, time = (sections["order"].get(name, Text) for name in ("by", "time"))
     sources = _sources(top, folder, Columns(order=by, time=time))
     _check_sources(top, sources, kinds)
@@ -310,18 +308,6 @@ def _kafka(section: TomlSection, folder: Path) -> KafkaOut | None:
         if name.lower() in ("topic", "kafka.bootstrap.servers"):
             section.add_mistake("options", f"{name} has a key of its own in [kafka]")
     return KafkaOut(topic=topic, servers=servers, options=options) if topic and servers else None
-
-
-def _kinds(section: TomlSection) -> dict[str, str]:
-    """The attributes that [schema] declares."""
-    kinds = section.pairs()
-    for name, kind in kinds.items():
-        if kind not in KINDS:
-            expected = f"expected one of {', '.join(KINDS)}, got {shown(kind)}"
-            section.add_mistake(name, expected + nearest(kind, KINDS))
-    if not kinds:
-        section.add_mistake(None, 'expected attributes and their types, like price = "number"')
-    return kinds
 
 
 def _sources(top: TomlSection, folder: Path, columns: Columns) -> list[SourceSettings]:
