@@ -171,7 +171,7 @@ def drawn(count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     ranks = [1 / (number + 10) for number in range(5_000)]  # a few are common, most are rare
     spread = 0.1 * math.sqrt(count / 50_000)  # degrees
 
-    def place() -> list[float]:
+    def location() -> list[float]:
         return [round(draw.gauss(13.4, 1.5 * spread), 5), round(draw.gauss(0, spread), 5)]
 
     wishes: list[dict[str, Any]] = []
@@ -181,13 +181,13 @@ def drawn(count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         text = (
             f"has_all(text, '{wanted}') AND price < {price} AND ST_DWithin(loc, here(), {metres})"
         )
-        wishes.append({"id": f"s{number}", "expression": text, "at": place()})
+        wishes.append({"id": f"s{number}", "expression": text, "at": location()})
     events = [
         {
             "id": f"e{number}",
             "text": " ".join(draw.choices(words, ranks, k=12)),
             "price": draw.randrange(500),
-            "loc": place(),
+            "loc": location(),
         }
         for number in range(MOST_EVENTS)
     ]
