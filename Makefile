@@ -8,6 +8,8 @@ INSTALLED := $(VENV)/.installed
 
 # Settings, as in `make test WORKERS=4` or `make test ARGS='-k antimeridian'`.
 ARGS ?=
+# Of `make test`: not empty where `make check` has run tests/docs already.
+CHECKED ?=
 WORKERS ?= 2
 OPERATIONS ?= 1000000
 CRASHES ?= 200
@@ -40,7 +42,7 @@ browser: $(INSTALLED) ## Install a Chromium for the tests of the console, where 
 
 test: $(INSTALLED) ## Run all tests
 	@$(VENV)/bin/stentor warm
-	@$(PYTHON) -m pytest -q -n $(WORKERS) --dist loadgroup --durations 30 $(ARGS)
+	@$(PYTHON) -m pytest -q -n $(WORKERS) --dist loadgroup --durations 30 $(if $(CHECKED),--ignore tests/docs) $(ARGS)
 
 check: $(INSTALLED) ## Check style, types, the direction of imports, spelling and the documents' examples
 	@$(PYTHON) -m ruff check --quiet

@@ -27,6 +27,9 @@ nb_execution_raise_on_error = True
 # Blocks of these kinds are checked by tests/docs; to a reader they are tables of text.
 suppress_warnings = ["misc.highlighting_failure"]
 
+smartquotes = False  # `--out` in a sentence stays what one types
+default_role = "code"  # of docstrings, which mark code as pages do
+
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autoclass_content = "both"

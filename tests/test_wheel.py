@@ -91,10 +91,10 @@ def test_the_wheel_holds_neither_laboratory_nor_tests(wheel: Path) -> None:
     assert in_source == {name for name in names if name.suffix == ".py"}
 
 
-def test_the_examples_of_the_readme_and_of_the_first_tutorials_need_no_extra(
+def test_the_examples_of_the_readme_and_of_the_first_tutorial_need_no_extra(
     python: Path, tmp_path: Path
 ) -> None:
-    pages = {"README.md", "docs/tutorials/first_alerts.md", "docs/tutorials/geofences.ipynb"}
+    pages = {"README.md", "docs/tutorials/first_alerts.md"}
     examples = [block for block in blocks("python") if block.page in pages and not block.name]
     assert {block.page for block in examples} == pages
     texts = [f"import os; os.chdir({str(tmp_path)!r})\n{block.text}" for block in examples]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from docutils import nodes
@@ -20,21 +19,24 @@ class Commands(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Sections, one for each command."""
-        lines: list[str] = []
-        for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
-            lines += [f"stentor {name}", "-" * (8 + len(name)), ""]
-            lines += [_plain(command.help or ""), ""]
-            lines += ["::", "", f"   {_usage(name, command)}", ""]
-            rows = [_row(one) for one in command.params]
-            if rows:
-                lines += [".. list-table::", "   :widths: 30 70", ""]
-                for shown, text in rows:
-                    lines += [f"   * - {shown}", f"     - {text}"]
-                lines += [""]
         section = nodes.section()
         section.document = self.state.document
-        nested_parse_with_titles(self.state, StringList(lines, "commands"), section)
+        nested_parse_with_titles(self.state, StringList(markdown(), "commands"), section)
         return section.children
+
+
+def markdown() -> list[str]:
+    """The lines of the sections, as the page around them is written."""
+    lines: list[str] = []
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        lines += [f"## stentor {name}", "", "```text", _usage(name, command), "```", ""]
+        lines += [*(command.help or "").replace("\b", "").splitlines(), ""]
+        rows = [_row(one) for one in command.params]
+        if rows:
+            lines += ["| argument or option | |", "|---|---|"]
+            lines += [f"| {shown} | {_cell(text)} |" for shown, text in rows]
+            lines += [""]
+    return lines
 
 
 def _usage(name: str, command: Any) -> str:
@@ -51,21 +53,22 @@ def _argument(parameter: Any) -> str:
 
 
 def _row(parameter: Any) -> tuple[str, str]:
+    text = _one_line(parameter.help or "")
     if _is_argument(parameter):
-        return f"``{_argument(parameter)}``", _plain(parameter.help or "")
-    shown = ", ".join(f"``{one}``" for one in [*parameter.opts, *parameter.secondary_opts])
-    text = _plain(parameter.help or "")
+        return f"`{_argument(parameter)}`", text
+    shown = ", ".join(f"`{one}`" for one in [*parameter.opts, *parameter.secondary_opts])
     default = parameter.default
-    if default not in (None, False, True, (), []) and not callable(default):
-        text += f" Default: ``{default}``."
+    if default not in (None, False, True, "", (), []) and not callable(default):
+        text += f" Default: `{default}`."
     return shown, text
 
 
-def _plain(text: str) -> str:
-    """Help as one line of reStructuredText: Markdown's code marks are doubled."""
-    one_line = " ".join(text.replace("\b", "").split())
-    doubled = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", one_line)
-    return doubled.replace("*", r"\*").replace("|", r"\|")
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
 
 
 def setup(sphinx: Sphinx) -> dict[str, bool]:

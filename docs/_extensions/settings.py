@@ -21,27 +21,31 @@ class Settings(Directive):
 
     def run(self) -> list[nodes.Node]:
         """A table of keys, and one for each section of the file."""
-        module, _, name = self.arguments[0].rpartition(".")
-        struct = getattr(import_module(module), name)
-        fields = msgspec.structs.fields(struct)
-        lines = _table([one for one in fields if _section_of(one.type) is None])
-        for section in map(_section_of, (one.type for one in fields)):
-            if section is not None:
-                lines += ["", _code_marks((section.__doc__ or "").splitlines()[0]), ""]
-                lines += _table(msgspec.structs.fields(section))
         section = nodes.section()
         section.document = self.state.document
-        nested_parse_with_titles(self.state, StringList(lines, "settings"), section)
+        lines = StringList(markdown(self.arguments[0]), "settings")
+        nested_parse_with_titles(self.state, lines, section)
         return section.children
 
 
-def _table(fields: Any) -> list[str]:
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 28 44 28", ""]
-    lines += ["   * - key", "     - may be", "     - by default"]
-    for one in fields:
-        lines += [f"   * - ``{one.encode_name}``", f"     - {_expected(one.type)}"]
-        lines += [f"     - {_default(one)}"]
+def markdown(path: str) -> list[str]:
+    """The lines of the tables of the struct at *path*, as the page around them is written."""
+    module, _, name = path.rpartition(".")
+    fields = msgspec.structs.fields(getattr(import_module(module), name))
+    lines = _table([one for one in fields if _section_of(one.type) is None])
+    for section in map(_section_of, (one.type for one in fields)):
+        if section is not None:
+            lines += ["", (section.__doc__ or "").splitlines()[0], ""]
+            lines += _table(msgspec.structs.fields(section))
     return lines
+
+
+def _table(fields: Any) -> list[str]:
+    rows = [(f"`{one.encode_name}`", _expected(one.type), _default(one)) for one in fields]
+    lines = ["| key | may be | by default |", "|---|---|---|"]
+    return lines + [
+        "| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows
+    ]
 
 
 def _expected(kind: Any) -> str:
@@ -49,23 +53,23 @@ def _expected(kind: Any) -> str:
         extra = next((one.extra for one in get_args(kind)[1:] if getattr(one, "extra", None)), {})
         return str((extra or {}).get("expected", "a value"))
     if get_origin(kind) is Literal:
-        return ", ".join(f"``{one}``" for one in get_args(kind))
+        return ", ".join(f"`{one}`" for one in get_args(kind))
     known = [_expected(one) for one in get_args(kind) if one is not type(None)]
     return " or ".join(known) or {"Path": "a path"}.get(getattr(kind, "__name__", ""), "a value")
 
 
 def _default(field: Any) -> str:
     value = field.default
-    if value in (None, (), msgspec.NODEFAULT):
+    if value in (None, "", (), msgspec.NODEFAULT):
         return "nothing"
     if isinstance(value, bool):
-        return f"``{str(value).lower()}``"
+        return f"`{str(value).lower()}`"
     if isinstance(value, timedelta):
-        days = value.days
-        return f"{days} days" if days else f"{value.total_seconds():g} seconds"
+        number, unit = (value.days or value.total_seconds()), "day" if value.days else "second"
+        return f"{number:g} {unit}" + "s" * (number != 1)
     if isinstance(value, tuple):
-        return ", ".join(f"``{one}``" for one in value)
-    return f"{value:,}" if isinstance(value, int) else f"``{value}``"
+        return ", ".join(f"`{one}`" for one in value)
+    return f"{value:,}" if isinstance(value, int) else f"`{value}`"
 
 
 def _section_of(kind: Any) -> type[msgspec.Struct] | None:
@@ -76,10 +80,6 @@ def _section_of(kind: Any) -> type[msgspec.Struct] | None:
 
 def _is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
-
-
-def _code_marks(text: str) -> str:
-    return text.replace("`", "``")
 
 
 def setup(sphinx: Sphinx) -> dict[str, bool]:

@@ -11,6 +11,7 @@ import pytest
 
 from stentor.encoding.check import check
 from stentor.encoding.events import TimedEvent, encode_events
+from stentor.encoding.ragged import take
 from stentor.encoding.subscriptions import NormalisedSubscription, encode_subscriptions
 from stentor.errors import SettingsError
 from stentor.index.catalog import structure_class
@@ -20,8 +21,11 @@ from stentor.model.geometry import distance
 from stentor.wire.events import event_from_dict
 from stentor_lab.workloads import real_messages
 from stentor_lab.workloads.boolean_keyword import BooleanSubscriptions
+from stentor_lab.workloads.distributions import random_of
 from stentor_lab.workloads.moving_keyword import CITY, LIFE, MovingKeyword, moment
+from stentor_lab.workloads.moving_names import MovingNames
 from stentor_lab.workloads.real_files import VARIABLE, opened, roads_of
+from stentor_lab.workloads.real_messages import RealMessages
 from stentor_lab.workloads.roads import SPEEDS, RoadNetwork, Travellers
 from stentor_lab.workloads.spatial_keyword import SpatialKeyword
 
@@ -272,3 +276,58 @@ def test_missing_files_and_folders_are_told_by_name(data, monkeypatch):
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(SettingsError, match=f"let {VARIABLE} name the folder"):
         opened("news20.tsv")
+
+
+def test_real_words_move_with_their_subscribers():
+    """What `MovingNames` asks for is what its messages have, within a circle of its subscriber."""
+    names = RealMessages(
+        pa.array(["red", "hill", "lake"]),
+        np.array([0, 2, 3, 4]),
+        np.array([0, 1, 2, 0], np.int32),
+        np.array([0.0, 5.0, 10.0]),
+        np.array([0.0, 5.0, 10.0]),
+        Box(0.0, 0.0, 10.0, 10.0),
+        "three places",
+    )
+    recipe = MovingNames(MovingKeyword(), names.stretched(CITY), 3)
+    index = structure_class("scan")()
+    index.insert(recipe.subscriptions(np.full((2, 2), 151.1)))
+    index.hold(recipe.live_messages())
+    asked = words_asked(recipe.names, 2)
+    for message, words in enumerate([{"red", "hill"}, {"lake"}, {"red"}]):
+        here = [recipe.names.x[message], recipe.names.y[message]]
+        index.move(np.arange(2), np.array([here, here]))
+        found = index.match_live(index.columns_of(np.arange(2)))
+        for row in range(2):
+            wanted = found.rows[found.starts[row] : found.starts[row + 1]].tolist()
+            assert wanted == ([message] if asked[row] <= words else [])
+
+
+def words_asked(names, count):
+    """The words of the first *count* subscriptions."""
+    random = random_of(1, real_messages._REAL_SUBSCRIPTIONS)
+    _, keywords, chosen = names._asked(random, count)
+    vocabulary = names.vocabulary.to_pylist()
+    return [
+        {vocabulary[word] for word in row[:number].tolist()}
+        for row, number in zip(chosen, keywords, strict=True)
+    ]
+
+
+def test_messages_of_real_words_come_in_time_and_again():
+    names = RealMessages(
+        pa.array(["red", "hill"]),
+        np.arange(4),
+        np.array([0, 1, 0], np.int32),
+        np.array([0.0, 5.0, 10.0]),
+        np.array([0.0, 5.0, 10.0]),
+        Box(0.0, 0.0, 10.0, 10.0),
+        "three places",
+    )
+    recipe = MovingNames(MovingKeyword(), names.stretched(CITY), 3)
+    live, later = recipe.live_messages(), recipe.messages(5, 2)
+    assert live.time.tolist() == sorted(live.time.tolist())
+    assert (later.time == moment(2)).all()
+    assert (later.until == moment(2 + LIFE)).all()
+    assert_equal(take(later, np.array([0, 1])), take(later, np.array([3, 4])))
+    assert names.stretched(CITY).x.tolist() == [CITY.west, 151.15, CITY.east]

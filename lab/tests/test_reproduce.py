@@ -2,17 +2,36 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from stentor.errors import SettingsError
 from stentor_lab.cli import app
-from stentor_lab.reproduce.claims import Across, All, BestAt, Claim, Grows, Less, Near, Steadier
+from stentor_lab.reproduce.claims import (
+    NOT_EXPLAINED,
+    Across,
+    All,
+    At,
+    BestAt,
+    Claim,
+    Grows,
+    Less,
+    Narrows,
+    Near,
+    Proportional,
+    Rises,
+    Similar,
+    Slower,
+    Slows,
+    Steadier,
+)
 from stentor_lab.reproduce.curves import Curve, Panel, Point, panel_of, paper_curve
 from stentor_lab.reproduce.inventory import PAGE, inventory
+from stentor_lab.reproduce.keyword_data import keyword_data
 from stentor_lab.reproduce.registry import chosen, papers
-from stentor_lab.reproduce.run import Folder, run
+from stentor_lab.reproduce.run import FigureResult, Folder, is_still_good, run, settings_of
 from stentor_lab.reproduce.scale import RunSettings, scale_named
 
 SMOKE = RunSettings(scale_named("smoke"), progress=lambda _: None)
@@ -110,20 +129,61 @@ def test_rules_together_agree_only_if_all_do():
     assert verdict(All((less, less)), a=[1], b=[2]) == "agrees"
 
 
-def test_the_counted_work_says_whether_it_explains_the_times():
+def test_rising_is_judged_step_by_step():
+    rule = Rises("p", ("a",))
+    assert verdict(rule, a=[1, 2, 4]) == "agrees"
+    assert verdict(rule, a=[1, 9, 3]) == "partly"
+    assert verdict(rule, a=[4, 2, 1]) == "disagrees"
+    assert verdict(Rises("p", ("a",), falls=True), a=[4, 2, 1]) == "agrees"
+
+
+def test_a_rule_can_look_at_some_points_alone():
+    less = Less("p", "a", ("b",))
+    assert verdict(At(less, "p", part=(1, None)), a=[9, 1], b=[3, 4]) == "agrees"
+    assert verdict(At(less, "p", (0,)), a=[9, 1], b=[3, 4]) == "disagrees"
+    assert At(less, "p", part=(0, 1)).text.startswith("at the first point: a takes less")
+
+
+def test_growth_is_compared_between_curves_halves_and_with_x():
+    assert verdict(Slower("p", "a", ("b",)), a=[1, 2], b=[1, 4]) == "agrees"
+    assert verdict(Slower("p", "b", ("a",)), a=[1, 2], b=[1, 4]) == "disagrees"
+    assert verdict(Slows("p", ("a",)), a=[1, 5, 6]) == "agrees"
+    assert verdict(Slows("p", ("a",)), a=[1, 2, 9]) == "disagrees"
+    points = tuple(Point(x, (y,)) for x, y in ((1, 10.0), (5, 30.0)))
+    panel = {"p": Panel("p", "t", "x", "y", (Curve("a", points),))}
+    assert Proportional("p", ("a",)).judge(panel).verdict == "agrees"
+    assert verdict(Narrows("p", "a", "b"), a=[1, 1], b=[4, 2]) == "agrees"
+
+
+def test_panels_are_similar_within_a_factor():
+    rule = Similar("one", "other", ("a",), most=1.5)
+    one, other = panel_with(a=[1, 2]), panel_with(a=[1, 1])
+    assert rule.judge({"one": other, "other": one}).verdict == "agrees"
+    assert rule.judge({"one": one, "other": other}).verdict == "partly"
+
+
+def test_what_was_not_tested_is_not_explained():
     curves = (
         Curve("a", (Point(1, (1.0,), {"candidates/event": 5.0}),)),
         Curve("b", (Point(1, (2.0,), {"candidates/event": 50.0}),)),
     )
-    panel = Panel("p", "t", "x", "y", curves)
-    claim = Claim("a wins", Less("p", "a", ("b",)), "Because.")
-    told = claim.explained({"p": panel})
-    assert told.startswith("Because. ")
-    assert "the work explains it" in told
+    panels = {"p": Panel("p", "t", "x", "y", curves)}
+    counted = "Counted at the last point, candidates/event: a 5, b 50."
+    less = Less("p", "a", ("b",))
+    assert Claim("a wins", less, "Tested.").explained(panels, "partly") == f"Tested. {counted}"
+    assert Claim("a wins", less).explained(panels, "agrees") == counted
+    assert Claim("a wins", less).explained(panels, "partly") == f"{NOT_EXPLAINED} {counted}"
+
+
+def test_a_point_is_the_median_of_repetitions_or_the_mean_of_parts():
+    assert Point(1, (1.0, 2.0, 9.0)).value == 2.0
+    assert Point(1, (1.0, 2.0, 9.0), is_mean=True).value == 4.0
 
 
 def test_panels_are_kept_as_they_are():
     panel = panel_with(a=[1, 2], b=[3, 4])
+    steady = Curve("steady", (Point(1, (1.0, 2.0), is_mean=True),))
+    panel = replace(panel, curves=(*panel.curves, steady))
     assert panel_of(json.loads(json.dumps(panel.to_dict()))) == panel
 
 
@@ -143,12 +203,56 @@ def test_a_run_is_resumed_figure_by_figure(tmp_path):
     some, told = chosen("covering", "9"), []
     settings = RunSettings(scale_named("smoke"), progress=told.append)
     first = run(some, settings, Folder(tmp_path))
-    assert "[1 of 1] covering 9" in told[0]
+    assert told[0].startswith("covering 9: ")
+    assert told[1].startswith("[1 of 1, about 0 s left] covering 9: ")
     told.clear()
     assert run(some, settings, Folder(tmp_path)) == first
     assert told == ["1 figures are kept from before"]
     other = RunSettings(scale_named("smoke"), seed=2, progress=told.append)
     assert run(some, other, Folder(tmp_path)) != first
+
+
+def test_what_is_kept_counts_only_for_the_same_data_version_and_machine(tmp_path, monkeypatch):
+    some, folder = chosen("covering", "9"), Folder(tmp_path / "out")
+    (first,) = run(some, SMOKE, folder)
+    wanted = settings_of(SMOKE)
+    assert is_still_good(folder.kept(*some[0]), wanted)
+    for name in ("stentor", "processor", "cores"):
+        other = replace(first, machine={**first.machine, name: "another"})
+        assert not is_still_good(other, wanted)
+    monkeypatch.setenv("STENTOR_DATA", str(tmp_path))
+    assert not is_still_good(first, settings_of(SMOKE))
+
+
+def test_figures_are_measured_in_several_processes(tmp_path):
+    some = [*chosen("covering", "9"), *chosen("mics", "7")]
+    results = run(some, SMOKE, Folder(tmp_path), processes=2)
+    assert [one.name for one in results] == ["covering-9", "mics-7"]
+    assert results == run(some, SMOKE, Folder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [
+        (scale_named("smoke"), "--smoke --seed 1"),
+        (scale_named("smoke", 700, 20.0), "--smoke --million 700 --up-to 20 --seed 1"),
+        (scale_named("full", 70_000), "--million 70000 --seed 1"),
+    ],
+)
+def test_the_command_that_makes_a_figure_again_says_every_size(scale, words):
+    settings = settings_of(RunSettings(scale))
+    result = FigureResult("mics", "7", settings, {}, 0.0, (), ())
+    assert result.command == f"stentor-lab reproduce mics 7 {words}"
+
+
+def test_a_folder_without_a_file_draws_that_set(tmp_path, monkeypatch):
+    monkeypatch.setenv("STENTOR_DATA", str(tmp_path))
+    assert keyword_data("GN", SMOKE).about == "drawn like GN"
+    (tmp_path / "gnis_us_names.psv").write_text(
+        "name|class|county|state|map|lat|lon\nRed Hill|Summit|Kent|MI|Red|43.0|-85.0\n"
+    )
+    assert keyword_data("GN", SMOKE).about == "gnis_us_names.psv"
+    assert keyword_data("CARS", SMOKE).about == "drawn like CARS"
 
 
 def test_the_command_writes_the_report(tmp_path):
@@ -178,6 +282,7 @@ def test_every_figure_runs_at_the_smallest_size(paper, experiment):
     assert panels
     for panel in panels:
         assert panel.curves
+        assert "data" in panel.facts
         assert all(point.samples for curve in panel.curves for point in curve.points)
     for claim in experiment.judged(panels):
         assert claim["verdict"] in {"agrees", "partly", "disagrees"}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stentor.language.limits import Limits
     from stentor.language.parser import parse
     from stentor.language.printer import to_text
-    from stentor.model import Changes, Event, EventChanges, Match, Schema, Subscription
+    from stentor.model import Changes, Event, EventChanges, Schema, Subscription
     from stentor.wire.limits import RecordLimits
     from stentor.wire.mapping import mapped
 
@@ -42,7 +42,6 @@ _HOMES = {
     "EventChanges": "stentor.model",
     "Explanation": "stentor.engine.explanation",
     "Limits": "stentor.language.limits",
-    "Match": "stentor.model",
     "Schema": "stentor.model",
     "StentorError": "stentor.errors",
     "Subscription": "stentor.model",
@@ -74,7 +73,6 @@ __all__ = [
     "EventChanges",
     "Explanation",
     "Limits",
-    "Match",
     "RecordLimits",
     "Redundant",
     "Rejection",

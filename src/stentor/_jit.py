@@ -264,12 +264,13 @@ class KernelLocator:
 
 
 @functools.cache
-def announce_compilation(package: str) -> None:
+def announce_compilation(package: str, by_child: bool = False) -> None:
     """Say on stderr that kernels of *package* are about to be compiled, if they are.
 
     Once in a run, by the first process that compiles: processes that it starts inherit a note of
-    it in their environment. Silent where the cache holds some of them, with the JIT off, and with
-    ``STENTOR_QUIET=1``.
+    it in their environment. What is compiled *by_child*, while this process goes on, is said once
+    for the cache: it may take longer than this process and the next ones. Silent where the cache
+    holds some of them, with the JIT off, and with ``STENTOR_QUIET=1``.
     """
     if _CONFIG.DISABLE_JIT or is_quiet() or os.environ.get(_SAID) == "1":
         return
@@ -283,7 +284,21 @@ def announce_compilation(package: str) -> None:
     else:
         detail = f"once for each structure, 15 to 60 s; cached in {folder}"
     os.environ[_SAID] = "1"
+    if by_child and folder is not None and not _is_first(folder, package, modules):
+        return
     print(f"stentor: compiling matching kernels for this machine ({detail})", file=sys.stderr)
+
+
+def _is_first(folder: Path, package: str, modules: list[str]) -> bool:
+    """Whether nobody has asked this before of these *modules* and the cache *folder*."""
+    digest = hashlib.blake2b("".join(map(_digest_of, modules)).encode(), digest_size=10)
+    try:
+        (folder / f"{package}-{digest.hexdigest()}.said").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    except OSError:  # a full disk
+        return True
+    return True
 
 
 def is_quiet() -> bool:

@@ -26,6 +26,8 @@ from stentor.engine.report import Answer, Report
 from stentor.engine.safe_region import SafeRegion
 from stentor.errors import SettingsError, StentorError
 
+__all__ = ["AsyncEngine", "Engine", "JoinedReport"]
+
 #: Calls of one batch, and answers that the loop is given at once.
 MOST_TOGETHER: Final = 1_000
 ANSWERED_AT_ONCE: Final = 200

@@ -34,7 +34,7 @@ def fill_up(broker):
     database.run(f"PRAGMA max_page_count = {pages}")
 
 
-def make_room(broker):
+def empty_disk(broker):
     broker._store._database.run("PRAGMA max_page_count = 1000000")
 
 

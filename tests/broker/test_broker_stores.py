@@ -3,19 +3,21 @@
 import math
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from stentor.broker import Broker, Dimension, Overlay, Space, Store
 from stentor.broker.interest import CLIENT
+from stentor.broker.store import KeptInterest
 from stentor.errors import (
     DuplicateEventError,
     FolderError,
     RecordError,
     SettingsError,
 )
-from stentor.model import Changes, Event, Point, Schema
+from stentor.model import Changes, Event, Point, Schema, Subscription
 from stentor.model.record import Move, Publish, Unsubscribe
 from tests.support.broker_records import (
     SCHEMA,
@@ -57,6 +59,27 @@ def test_a_broker_goes_on_from_its_file(tmp_path):
     assert opened.receive(CLIENT, [event("e2", price=1, stock=5)]).deliveries == [
         ("ana", "e2", True)
     ]
+
+
+def test_a_reopened_broker_reads_an_expression_when_it_is_asked_for(tmp_path):
+    path, here = tmp_path / "broker.sqlite", "ST_DWithin(loc, here(), 500) AND price < 300"
+    store = Store(path)
+    broker = Broker("b0", store=store)
+    broker.receive(CLIENT, [wish("ana", here, at=Point(1, 2)), wish("ben", "price < 200")])
+    store.close()
+    opened = Broker("b0", store=Store(path))
+    kept = opened._tables.clients
+    assert all(isinstance(kept[id], KeptInterest) for id in ("ana", "ben"))
+    near = Publish(Event("e", {**prices(price=7), "loc": Point(3, 4)}), 0)
+    assert opened.receive(CLIENT, [near]).deliveries == [("ben", "e", True)]
+    opened.receive(CLIENT, [Move("ana", Point(3, 4), 0)])
+    assert isinstance(kept["ana"], Subscription)
+    assert isinstance(kept["ben"], KeptInterest)
+    near = replace(near, event=replace(near.event, id="e2"))
+    assert [one.subscription for one in opened.receive(CLIENT, [near]).deliveries] == ["ana", "ben"]
+    opened.add_neighbour("b1")
+    [(_, greeting)] = opened.connect("b1")
+    assert sorted(one.name for one in greeting.interests) == ["b0/ana", "b0/ben"]
 
 
 def test_a_broker_goes_on_without_what_was_over_before_it_stopped():

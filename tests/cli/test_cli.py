@@ -393,3 +393,52 @@ def test_warm_compiles_what_is_asked_for_once(monkeypatch):
     for name in run("warm").stdout.splitlines():
         assert name.partition(":")[0] in warm.warmable()
     assert len(done) == len(warm.warmable())
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_match_of_which_most_is_rejected_stops_and_says_why(folder, form):
+    table = pa.table({"event": [f"e{n}" for n in range(3_000)], "price": [250] * 3_000})
+    events = Path(f"wrong.{form}")
+    if form == "csv":
+        events.write_text("event,price\n" + "e,250\n" * 3_000)
+    else:
+        events.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    (folder / "subscriptions.jsonl").write_text(SUBSCRIPTIONS.splitlines()[0])
+    Path("out.jsonl").write_text("older\n")
+    files = ("match", "-s", "subscriptions.jsonl", "-e", str(events), "-o", "out.jsonl")
+    with pytest.raises(RecordError, match=r"3,000 of the first 3,000 records are rejected \(100%"):
+        run(*files)
+    assert Path("out.jsonl").read_text() == "older\n"
+    summary = json.loads(run(*files, "--most-rejected", "1", "--json").stdout)
+    assert (summary["events"], summary["rejected"]) == (0, 3_000)
+    assert summary["share rejected"] > 0.999  # the subscription is good
+    assert [reason.partition(" × ")[0] for reason in summary["reasons"]] == ["3,000"]
+    assert "id" in summary["reasons"][0]
+
+
+def test_subscriptions_most_of_which_are_rejected_stop_a_match_and_a_cover(folder):
+    bad = "".join(json.dumps({"id": f"s{n}", "expression": "price <"}) + "\n" for n in range(20))
+    (folder / "subscriptions.jsonl").write_text(bad)
+    for command in (("match", *FILES), ("cover", "-s", "subscriptions.jsonl")):
+        with pytest.raises(RecordError, match="20 of the first 20 records"):
+            run(*command)
+        run(*command, "--most-rejected", "1")
+
+
+def test_an_update_matches_whom_it_enters_and_a_withdrawal_is_counted(folder):
+    (folder / "subscriptions.jsonl").write_text('{"id": "ana", "expression": "price < 300"}\n')
+    records = [
+        {"op": "update", "id": "e", "price": 250},
+        {"op": "update", "id": "e", "price": 260},
+        {"op": "update", "id": "e", "price": 350},
+        {"id": "f", "price": 1},
+        {"op": "update", "id": "e", "price": 250},
+        {"op": "withdraw", "id": "e"},
+    ]
+    (folder / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    result = run("match", *FILES, "--json")
+    assert [one["event"] for one in lines(result.stdout)] == ["e", "f", "e"]
+    summary = json.loads(result.stderr.splitlines()[-1])
+    assert (summary["events"], summary["matches"], summary["withdraw records"]) == (5, 3, 1)
+    best = json.loads(run("match", *FILES, "--json", "--top", "1").stderr.splitlines()[-1])
+    assert (best["events"], best["matches"], best["rejected"]) == (1, 1, 5)

@@ -21,7 +21,7 @@ def test_rules_become_subscriptions_and_the_others_are_told_of(tmp_path):
     rules, out, rejected = (tmp_path / name for name in ("rules.jsonl", "out.jsonl", "bad.jsonl"))
     lines = [
         {"id": "a", "query": {"term": {"brand": "Apple"}}},
-        {"id": "b", "query": {"regexp": {"brand": "A.*"}}},
+        {"id": "b", "query": {"fuzzy": {"brand": "A"}}},
         {"term": {"title": "iPad"}},
         7,
     ]
@@ -42,7 +42,7 @@ def test_rules_become_subscriptions_and_the_others_are_told_of(tmp_path):
     ]
     first, second = lines_of(rejected)
     assert first["line"] == 2
-    assert first["reason"].startswith("b: the query 'regexp' cannot be said in an expression")
+    assert first["reason"].startswith("b: the query 'fuzzy' cannot be said in an expression")
     assert second["reason"] == "a rule is an object, got 7"
 
 

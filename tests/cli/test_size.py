@@ -1,13 +1,16 @@
 """`stentor size`: what a sample tells of more."""
 
 import json
+from itertools import count
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from stentor import Engine
+from stentor.cli import size
 from stentor.cli.app import app
-from stentor.cli.size import BASE_BYTES, BUSY, Measured, drawn_out, measure
+from stentor.cli.size import BASE_BYTES, BUSY, Measured, drawn, drawn_out, measure
 
 
 def sample(small: float, large: float) -> list[Measured]:
@@ -59,3 +62,29 @@ def test_half_a_sample_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["size", "1000", "10", "-s", str(tmp_path / "wishes.jsonl")])
     assert done.exit_code == 2
     assert "go together" in done.output
+
+
+def test_matches_are_drawn_out_as_the_samples_say() -> None:
+    assert drawn_out(sample(1e-5, 1e-5), 400_000, 1).matches == pytest.approx(400)
+    alike = [one._replace(matches=0.5) for one in sample(1e-5, 1e-5)]
+    assert drawn_out(alike, 400_000, 1).matches == 0.5
+    none = [one._replace(matches=0.0) for one in sample(1e-5, 1e-5)]
+    assert drawn_out(none, 400_000, 1).matches == 0
+
+
+def test_an_event_of_the_drawn_sample_is_wanted_by_as_many_of_more_people() -> None:
+    found = []
+    for people in (5_000, 20_000):
+        engine = Engine(clock=None)
+        wishes, events = drawn(people)
+        assert len({one["id"] for one in wishes}) == people
+        engine.step([{**one, "op": "subscribe"} for one in wishes])
+        found.append(engine.publish_batch(events).matches.num_rows / len(events))
+    assert 0.2 < found[0] < 0.6
+    assert 0.5 < found[1] / found[0] < 2
+
+
+def test_only_the_time_of_the_thread_that_publishes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    wishes = [{"id": f"s{n}", "expression": f"a < {n}"} for n in range(8)]
+    monkeypatch.setattr(size, "thread_time", count(step=3).__next__)
+    assert measure(wishes, [{"id": "e", "a": 1}])[1].seconds == 3

@@ -107,7 +107,7 @@ class Forwardings(RuleBasedStateMachine):
         self.held = {}
         self.forwarded = set()
 
-    def _tell(self, sent):
+    def _follow(self, sent):
         assert not set(sent.forward) & set(sent.withdraw)
         self.forwarded |= set(sent.forward)
         self.forwarded -= set(sent.withdraw)
@@ -116,13 +116,13 @@ class Forwardings(RuleBasedStateMachine):
     def subscribe(self, id, several):
         form = normalised(several[0])
         self.held[id] = form
-        self._tell(self.relations.subscribe(id, encode_subscriptions([form], self.schema)))
+        self._follow(self.relations.subscribe(id, encode_subscriptions([form], self.schema)))
 
     @rule(id=st.sampled_from("abcdef"))
     def unsubscribe(self, id):
         if id in self.held:
             del self.held[id]
-            self._tell(self.relations.unsubscribe(id))
+            self._follow(self.relations.unsubscribe(id))
 
     @invariant()
     def what_is_forwarded_covers_the_rest(self):

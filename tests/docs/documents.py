@@ -10,13 +10,16 @@ Kinds of blocks, and what is done with them:
     python kafka, sh kafka
                  steps of one page, one after another, with a broker (the same tests)
     sh           each line is a command; a `text` block right behind it is what they print
+    sh server    commands that speak to a `stentor serve` (tests/docs/test_service_page.py)
+    sh application
+                 starts an application, and calls it with curl (the same tests)
     match        expression | event | perhaps: at [x, y] | true, false or unknown[, score 2]
     match plane  the same, on a plane
     error        expression, or record as JSON | a piece of the message
     toml         what `stentor stream` runs: it loads; with a name, a file for the examples
     json, jsonl  records that are all read; with a name, a file that examples of every page find
     {toctree}, {include}, {eval-rst}, {literalinclude}, {commands}, {settings}
-                 what Sphinx does for the site (tests/docs/test_pages.py)
+                 what Sphinx does for the site (tests/docs/test_pages.py, test_site.py)
     (no kind)    a drawing
 """
 
@@ -171,6 +174,12 @@ def prose(page: Path) -> str:
         cells = json.loads(text)["cells"]
         text = "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "markdown")
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def code(notebook: Path) -> str:
+    """The code of *notebook*."""
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    return "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "code")
 
 
 def _name(page: Path) -> str:

@@ -4,6 +4,7 @@ import re
 import shlex
 import sys
 import tomllib
+import venv
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -17,10 +18,12 @@ from stentor.model import Schema
 from stentor.wire.files import open_records
 from stentor.wire.formats import ReadSettings
 from stentor.wire.rejected import Rejected
-from tests.docs.documents import KINDS, ROOT, Block, blocks, enter, programs
+from tests.docs.documents import DATA, KINDS, ROOT, Block, blocks, enter, programs
 
 #: Commands that take long by intention: their arguments are read, and no more.
-SLOW = ("bench", "demo", "size", "stream")
+SLOW = ("bench", "demo", "size", "stream", "warm")
+#: What a new user begins with.
+ENVIRONMENT = ("python3 -m venv .venv", ". .venv/bin/activate")
 
 #: What needs Spark or Kafka is run by tests/spark/test_documents.py.
 COMMANDS = [block for block in blocks("sh") if not block.name]
@@ -64,6 +67,10 @@ def test_commands_do_what_the_page_says(
             exit_code = _run(program, arguments, monkeypatch)
             expected = re.search(r"# .*exit code (\d+)", line.text)
             assert exit_code == (int(expected[1]) if expected else 0), line
+        elif line.text == ENVIRONMENT[0]:
+            venv.create(".venv")
+        elif line.text == ENVIRONMENT[1]:
+            assert Path(".venv/bin/activate").is_file()
         elif program == "make":
             assert {one for one in arguments if "=" not in one} <= _targets(), line
         elif program == "pip":
@@ -73,6 +80,14 @@ def test_commands_do_what_the_page_says(
             assert not program, f"{line}: nobody checks this program"
     if block.output is not None:
         assert capsys.readouterr().out == block.output
+
+
+@pytest.mark.parametrize("page", sorted(DATA.parent.glob("*.[mi]*")), ids=lambda page: page.name)
+def test_a_tutorial_begins_with_an_environment_of_its_own(page: Path) -> None:
+    text = page.read_text("utf-8").replace('\\n",\n    "', "\n")
+    first = text.partition("```sh\n")[2].splitlines()
+    assert tuple(first[:2]) == ENVIRONMENT
+    assert first[2].startswith("pip install ")
 
 
 def _enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

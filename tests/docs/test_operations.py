@@ -150,6 +150,9 @@ def test_pictures_are_what_their_programs_draw() -> None:
     for draw in drawn["DRAWINGS"]:
         kept = (ROOT / "docs" / "pictures" / f"{draw.__name__}.svg").read_text("utf-8")
         assert draw().write() == kept, draw.__name__
+    afternoon = runpy.run_path(str(ROOT / "docs" / "pictures" / "draw_afternoon.py"))
+    kept = (ROOT / "docs" / "pictures" / "afternoon.svg").read_text("utf-8")
+    assert afternoon["draw"]() == kept
 
 
 def test_the_data_of_tutorials_is_small_and_what_its_program_draws() -> None:
@@ -169,6 +172,14 @@ def test_the_workflow_runs_targets_and_tests_that_there_are() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     for target in re.findall(r"\bmake ([a-z-]+)", " ".join(commands)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    [lowest] = [one for one in commands if "lowest-direct" in one]
+    extras = re.search(r"'\.\[([\w,]+)\]'", lowest)
+    assert extras
+    assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
+    pythons = workflow["jobs"]["newest"]["strategy"]["matrix"]["python"]
+    supported = (ROOT / "docs" / "reference" / "versions.md").read_text("utf-8")
+    assert f"| Python | 3.11 to {pythons[-1]} |" in supported
     paths = re.findall(r"(?:lab/)?tests/\w+|\.ci/\w+", " ".join(commands))
     assert len(paths) > 5
     assert [path for path in paths if not (ROOT / path).exists()] == []

@@ -7,17 +7,26 @@ import re
 import tomllib
 
 import pytest
-from typer.main import get_command
 
 import stentor.errors
 from stentor import Engine, Limits
-from stentor.cli.app import app
 from stentor.errors import StentorError
 from stentor.language.lexer import RESERVED
 from stentor.language.predicates.calls import NAMES
 from stentor.model import Kind
 from stentor.wire.limits import RecordLimits
-from tests.docs.documents import NOTEBOOKS, PAGES, ROOT, Link, anchors, blocks, links, table
+from tests.docs.documents import (
+    NOTEBOOKS,
+    PAGES,
+    ROOT,
+    Link,
+    anchors,
+    blocks,
+    blocks_of,
+    code,
+    links,
+    table,
+)
 
 DOCS = ROOT / "docs"
 LANGUAGE, ENGINE, FORMATS = "docs/language.md", "docs/engine.md", "docs/formats.md"
@@ -84,36 +93,6 @@ def test_every_setting_of_an_engine_is_listed_with_its_default() -> None:
         assert listed[one.name] == shown.get(one.name, default)
 
 
-def test_every_error_is_listed_with_the_kind_it_also_is() -> None:
-    listed = {row[0].split()[0] for row in table(ENGINE, "error") + table(LANGUAGE, "error")}
-    errors = {
-        name
-        for name, one in vars(stentor.errors).items()
-        if inspect.isclass(one) and issubclass(one, StentorError)
-    }
-    assert listed == errors - {"StentorError"}
-    for name, kind, _ in table(ENGINE, "error"):
-        kinds = [one.__name__ for one in getattr(stentor.errors, name.split()[0]).__mro__]
-        assert kind in kinds
-
-
-def test_every_option_of_every_command_is_listed() -> None:
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    listed = {
-        (command, option)
-        for options, of, _ in table(FORMATS, "option")
-        for command in of.split(", ")
-        for option in options.split(", ")
-    }
-    assert listed == {
-        (name, option)
-        for name, command in commands.items()
-        for parameter in command.params
-        for option in parameter.opts
-        if option.startswith("-")
-    }
-
-
 def test_every_page_is_in_the_site() -> None:
     listed = {line.text for block in blocks("{toctree}") for line in block.lines}
     found = [*DOCS.rglob("*.md"), *NOTEBOOKS]
@@ -135,15 +114,78 @@ def test_everything_that_the_reference_names_is_there() -> None:
             assert hasattr(importlib.import_module(module), attribute), name
 
 
-def test_every_error_has_a_cause_and_a_remedy() -> None:
+#: What the promise covers: the names that these export, but for modules.
+PUBLIC = ("", ".aio", ".broker", ".client", ".engine", ".model", ".pipeline", ".pipeline.tables")
+#: Pages that show the inside to those who work on it.
+INSIDE = ("CONTRIBUTING.md", "ARCHITECTURE.md", "docs/packed.md", "docs/papers/")
+IMPORTS = re.compile(r"^\s*from (stentor(?:\.\w+)*) import ([\w, ]+)$", re.MULTILINE)
+
+
+def promised() -> list[object]:
+    """What the page of the Python API names."""
+    names = [
+        line.text.split("::")[1].strip()
+        for block in blocks_of(DOCS / "reference" / "api.md")
+        for line in block.lines
+        if line.text.startswith(".. auto")
+    ]
+    return [_named(name) for name in names]
+
+
+def _named(name: str) -> object:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _is_promised(module: str, name: str, known: list[object]) -> bool:
+    found = getattr(importlib.import_module(module), name, None)
+    if found is None and (module, name) != ("stentor.model", "HERE"):
+        found = importlib.import_module(f"{module}.{name}")
+    return inspect.ismodule(found) or any(found is one for one in known)
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_name_that_a_public_module_exports_is_promised(module: str) -> None:
+    known = promised()
+    exported = importlib.import_module(f"stentor{module}").__all__
+    missing = [name for name in exported if not _is_promised(f"stentor{module}", name, known)]
+    assert missing == []
+
+
+def test_every_name_that_an_example_imports_is_promised() -> None:
+    known = promised()
+    found = [
+        (block.page, module, name.split(" as ")[0].strip())
+        for block in blocks("python")
+        if not block.page.startswith(INSIDE)
+        for module, names in IMPORTS.findall(block.text)
+        for name in names.split(",")
+    ]
+    found += [
+        (path.name, module, name.split(" as ")[0].strip())
+        for path in NOTEBOOKS
+        for module, names in IMPORTS.findall(code(path))
+        for name in names.split(",")
+    ]
+    assert len(found) > 30
+    errors = {name for name in vars(stentor.errors) if name.endswith("Error")}
+    missing = [one for one in found if one[2] not in errors and not _is_promised(*one[1:], known)]
+    assert missing == []
+
+
+def test_every_error_has_the_kind_it_also_is_a_cause_and_a_remedy() -> None:
     errors = {
-        name
+        name: one
         for name, one in vars(stentor.errors).items()
         if inspect.isclass(one) and issubclass(one, StentorError)
     }
     rows = table("docs/reference/errors.md", "error")
-    assert {row[0] for row in rows} == errors
-    assert all(cause and remedy for _, cause, remedy in rows)
+    assert [row[0] for row in rows if rows.count(row) > 1] == []
+    assert {row[0] for row in rows} == errors.keys()
+    for name, kind, cause, remedy in rows:
+        assert kind in [one.__name__ for one in errors[name].__mro__[1:]], name
+        assert cause, name
+        assert remedy, name
 
 
 def test_every_kind_of_refusal_of_a_service_has_a_remedy() -> None:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from stentor import Engine, Limits, RecordLimits, StentorError
+from stentor.language.regular import compiled
 from stentor.model.values.labels import MOST_LABELS
 from stentor.model.values.string import MOST_ID_BYTES
 from stentor.service.settings import (
@@ -46,7 +47,7 @@ def test_every_limit_of_a_service_is_listed() -> None:
     fields = msgspec.structs.fields(LimitSettings)
     assert {f"[limits] {one.name}" for one in fields} <= LISTED.keys()
     assert len(dataclasses.fields(RecordLimits)) == 4
-    assert len(dataclasses.fields(Limits)) == 10
+    assert len(dataclasses.fields(Limits)) == 12
 
 
 def nested(depth: int) -> str:
@@ -77,7 +78,15 @@ def test_one_more_than_a_limit_is_refused(take) -> None:  # type: ignore[no-unty
 
 
 SMALL = Limits(
-    bytes=60, depth=3, predicates=3, list_length=3, alternatives=4, words=2, pattern_length=5
+    bytes=60,
+    depth=3,
+    predicates=3,
+    list_length=3,
+    alternatives=4,
+    words=2,
+    pattern_length=5,
+    pattern_work=compiled("RLIKE", "abc.d").work + 20,
+    pattern_bytes=2 * len(compiled("RLIKE", "abc.d").table) - 1,
 )
 
 
@@ -90,6 +99,9 @@ SMALL = Limits(
         ("a IN (1, 2, 3)", "a IN (1, 2, 3, 4)"),
         ("has_all(t, 'x', 'y')", "has_all(t, 'x', 'y', 'z')"),
         ("t LIKE 'abcd%'", "t LIKE 'abcde%'"),
+        ("t RLIKE 'abc.d'", "t RLIKE 'abc.de'"),
+        ("t RLIKE 'ab' AND t ILIKE '%b'", "t RLIKE 'abc.d' AND t ILIKE '%b'"),
+        ("t RLIKE '[abc]' AND (a = 1 OR b = 1)", "t RLIKE 'abc.d' AND (a = 1 OR b = 1)"),
     ],
 )
 def test_one_more_than_an_expression_may_have_is_refused(taken: str, refused: str) -> None:

@@ -68,9 +68,9 @@ def test_many_slices_are_hashed_as_each_is(pieces: list[bytes], seed: int) -> No
 
 def test_slices_past_the_end_of_the_buffer_are_only_counted() -> None:
     data = np.frombuffer(b"abc", np.uint8)
-    room = np.zeros(3, np.uint64)
-    assert hash_slices(data, np.arange(4, dtype=np.int64), np.uint64(7), room[:2]) == 3
-    assert room.tolist() == [hash_bytes(b"a", 7), hash_bytes(b"b", 7), 0]
+    slots = np.zeros(3, np.uint64)
+    assert hash_slices(data, np.arange(4, dtype=np.int64), np.uint64(7), slots[:2]) == 3
+    assert slots.tolist() == [hash_bytes(b"a", 7), hash_bytes(b"b", 7), 0]
 
 
 def test_the_same_term_of_two_attributes_has_two_hashes() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 
 import stentor
 from stentor import _jit
-from stentor.engine import cold
-from stentor.errors import StentorError
+from stentor.engine import cold, warm
+from stentor.errors import NeverMatchesWarning, StentorError
 from stentor.index.catalog import names
+from stentor.index.packed.insert import Merge
 from tests.support import grid, strategies
 from tests.support.drawn_once import for_each
 from tests.support.oracle import Oracle
@@ -32,10 +34,12 @@ def first_example() -> str:
 
 
 def run(code: str, cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What *code* says in a process of its own, whose child does not outlive it."""
     own = {"NUMBA_CACHE_DIR": str(cache), "STENTOR_WAIT": "", "STENTOR_COMPILING": ""}
+    own |= {"STENTOR_LINGER": "0", "STENTOR_QUIET": "", "NUMBA_DISABLE_JIT": "0"}
     return subprocess.run(
         [sys.executable, "-c", code],
-        env=os.environ | own | {"STENTOR_QUIET": "", "NUMBA_DISABLE_JIT": "0"} | environment,
+        env=os.environ | own | environment,
         capture_output=True,
         text=True,
         check=True,
@@ -62,7 +66,7 @@ from stentor.engine import cold
 print(cold.compilation("scan")._process.pid, flush=True)"""
 
 
-def test_the_first_example_needs_no_compiler_and_leaves_no_child(tmp_path):
+def test_the_first_example_needs_no_compiler_and_says_once_that_there_is_one(tmp_path):
     timed = first_example() + CHILD + "\nimport time; print(time.process_time())"
     done = run(timed, tmp_path)
     *answers, child, seconds = done.stdout.splitlines()
@@ -70,16 +74,112 @@ def test_the_first_example_needs_no_compiler_and_leaves_no_child(tmp_path):
     assert done.stderr.count("compiling") == 1
     assert done.stderr.count("\n") == 1
     assert float(seconds) < 3
-    assert not is_alive(int(child))
+    assert ends_soon(int(child))
+    again = run(first_example() + CHILD, tmp_path)
+    assert again.stderr == ""
+    assert ends_soon(int(again.stdout.split()[-1]))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no signals of this kind on Windows")
-def test_the_child_of_a_process_that_is_killed_ends(tmp_path):
-    killed = first_example() + CHILD + "\nimport os; os.kill(os.getpid(), 9)"
-    with pytest.raises(subprocess.CalledProcessError) as raised:
-        run(killed, tmp_path)
-    assert raised.value.returncode == -signal.SIGKILL
-    assert ends_soon(int(raised.value.stdout.split()[-1]))
+# What becomes of the child of a script that is over before it.
+
+#: A script that starts a child with a compiler of its own, and is over.
+SHORT = """
+from stentor.engine import cold
+cold._START = cold._START.replace("main()", {compiler!r})
+cold.compilation("scan").is_running()
+print(cold.compilation("scan")._process.pid, flush=True)
+"""
+COMPILER = """
+import itertools, time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from stentor.engine import warm
+def compile_kernels(name, announce):
+    with TemporaryDirectory(dir={folder!r}, prefix="at-work-"):
+        {work}
+warm.compile_kernels = compile_kernels
+main()
+"""
+
+
+@pytest.fixture
+def left(tmp_path):
+    """Runs a short script whose child works as told; the child, which no test leaves behind."""
+    children = []
+
+    def left(work: str, end: str = "", linger: str = "60") -> int:
+        compiler = COMPILER.format(folder=str(tmp_path), work=work)
+        code = SHORT.format(compiler=compiler) + end
+        if end:
+            with pytest.raises(subprocess.CalledProcessError) as raised:
+                run(code, tmp_path, STENTOR_LINGER=linger)
+            assert raised.value.returncode == -signal.SIGKILL
+            children.append(int(raised.value.stdout))
+        else:
+            children.append(int(run(code, tmp_path, STENTOR_LINGER=linger).stdout))
+        return children[-1]
+
+    yield left
+    for child in children:
+        if is_alive(child):
+            os.kill(child, signal.SIGKILL)
+            assert ends_soon(child)
+
+
+def appears(path: Path) -> bool:
+    until = time.monotonic() + 30
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    return path.exists()
+
+
+KILLED = "import os; os.kill(os.getpid(), 9)"
+STAYS = "Path({!r}).touch(); time.sleep(300)"
+#: As a compiler is: it never waits.
+BUSY = "any(one < 0 for one in itertools.count())"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no process groups of this kind")
+@pytest.mark.parametrize("end", ["", KILLED], ids=["is over", "is killed"])
+def test_the_child_of_a_script_that_ends_goes_on_until_it_is_done(left, tmp_path, end):
+    child = left(STAYS.format(str(tmp_path / "begun")), end)
+    assert appears(tmp_path / "begun")
+    assert is_alive(child)
+    os.kill(child, signal.SIGTERM)
+    assert ends_soon(child)
+    done = left(
+        f"time.sleep(0.5); announce('stage'); Path({str(tmp_path / 'done')!r}).touch()", end
+    )
+    assert appears(tmp_path / "done")
+    assert ends_soon(done)
+    assert not list(tmp_path.glob("at-work-*"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no process groups of this kind")
+def test_a_child_that_is_left_is_out_of_the_way(left, tmp_path):
+    child = left(STAYS.format(str(tmp_path / "begun")))
+    assert appears(tmp_path / "begun")
+    assert os.getsid(child) == os.getpgid(child) == child
+    until = time.monotonic() + 30
+    while os.getpriority(os.PRIO_PROCESS, child) < 10 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert os.getpriority(os.PRIO_PROCESS, child) >= 10
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no process groups of this kind")
+@pytest.mark.parametrize("linger", ["0", "0.5", "nan", "-1"])
+def test_a_child_that_is_left_ends_by_itself_and_tidies_up(left, tmp_path, linger):
+    assert ends_soon(left(BUSY, linger=linger))
+    assert not list(tmp_path.glob("at-work-*"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no process groups of this kind")
+def test_of_children_that_are_left_one_goes_on(left, tmp_path):
+    first = left(STAYS.format(str(tmp_path / "begun")))
+    assert appears(tmp_path / "begun")
+    assert ends_soon(left(STAYS.format(str(tmp_path / "second"))))
+    assert is_alive(first)
+    assert not (tmp_path / "second").exists()
 
 
 def test_an_engine_waits_for_its_kernels_where_it_is_told_to(tmp_path):
@@ -156,9 +256,8 @@ def test_a_small_engine_answers_plainly_until_the_child_is_done(calls):
 def test_a_large_engine_waits_and_shows_how_it_goes_on(monkeypatch, capsys):
     monkeypatch.setattr(cold, "_SECONDS_BETWEEN", -1)
     monkeypatch.setattr(cold, "_START", OBEDIENT.replace("sys.stdin.read()", "print('scan: top')"))
-    monkeypatch.setattr(cold, "MANY", 2)
-    engine = filled(3)
-    engine.subscribe("one more", "price < 3")
+    monkeypatch.setattr(cold, "MANY", -1)  # the call that starts the child waits for it
+    engine = filled(1)
     assert not isinstance(engine._lock, cold.ColdLock)
     said = capsys.readouterr().err
     assert "compiled scan: subscribe" in said
@@ -271,3 +370,21 @@ def test_records_may_be_taken_plainly_or_not(index, history, event, plain):
         assert best[0] == best[1]
     finally:
         _jit.end_plain(test_records_may_be_taken_plainly_or_not)
+
+
+@pytest.mark.skipif(_jit.is_plain(), reason="plain kernels merge nothing in threads")
+def test_warming_packed_merges_segments_in_threads(monkeypatch):
+    """Or the first merge of a large index is a call that compiles for seconds."""
+    results = []
+    run_merge = Merge._run
+
+    def run_and_note(merge, *given):
+        run_merge(merge, *given)
+        results.append(merge.result)
+
+    monkeypatch.setenv(cold.WAIT, "1")
+    monkeypatch.setattr(Merge, "_run", run_and_note)
+    with warnings.catch_warnings(category=NeverMatchesWarning, action="ignore"):
+        list(warm._lived(f"packed {warm._SETTINGS['packed'][-1]}"))
+    assert results
+    assert None not in results

@@ -414,7 +414,7 @@ def test_a_long_list_is_not_tried_against_everything_else(monkeypatch):
     text = f"b IN ({strings}) AND b LIKE '%' AND has_any(b, {few})"
     (alternative,) = normalise(stentor.parse(text)).alternatives
     assert not tried
-    assert [type(condition.test).__name__ for condition in alternative] == [
+    assert [type(predicate.test).__name__ for predicate in alternative] == [
         "Membership",
         "Pattern",
         "Keywords",

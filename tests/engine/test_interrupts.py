@@ -189,9 +189,9 @@ def seen(engine):
         [engine.subscriptions(word) for word in WORDS],
         engine.subscriptions(labels={"of": "north"}),
         [engine.event(id) for id in engine.live()],
-        [engine.top(probe, k=len(IDS)) for probe in PROBES],
+        [engine.top(asked, k=len(IDS)) for asked in PROBES],
         [engine.safe_region(id) for id in ids],
-        [bool(engine.explain(id, probe)) for id in ids for probe in PROBES[:2]],
+        [bool(engine.explain(id, asked)) for id in ids for asked in PROBES[:2]],
         {name: stats[name] for name in ("subscriptions", "live events", "records")},
     )
 

@@ -483,3 +483,21 @@ def test_a_bad_cell_is_told_as_the_single_call_tells_it():
         with pytest.raises(StentorError) as single:
             standing().move(id, at)
         assert str(report[row]) == str(single.value)
+
+
+def test_a_misspelt_column_of_subscriptions_is_told_as_a_step_tells_it():
+    table = pa.table(
+        {"id": ["a", "b", "c"], "expression": ["x > 1"] * 3, "untill": [5, None, 5], "add": [1] * 3}
+    )
+    rows = [{**row, "op": "subscribe"} for row in table.to_pylist()]
+    engine, other = Engine(clock=None), Engine(clock=None)
+    report, stepped = engine.subscribe_batch(table), other.step(rows)
+    assert list(map(str, report)) == list(map(str, stepped))
+    assert "did you mean 'until'?" in str(report[0])
+    assert "no such field" in str(report[1])
+    assert not len(engine)
+    assert engine.subscribe_batch(table.drop_columns("add")).rejected["record"].to_pylist() == [
+        0,
+        2,
+    ]
+    assert list(engine) == ["b"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stentor import Engine
+from stentor import Engine, _jit
 from stentor.errors import NeverMatchesWarning, StentorError
 from stentor.index.catalog import names
 
@@ -238,16 +239,39 @@ def test_why_not_blames_a_predicate_that_fails(index: str, raw: dict[Any, Any]) 
         assert len(named) == one.count
 
 
-def test_an_event_passes_through_few_files() -> None:
-    engine = made("scan", None)
+PACKAGE = str(Path(_jit.__file__).parent)
+#: What kernels that skip Numba's look-up of types are called by.
+DIRECT = next(one for one in _jit.direct.__code__.co_consts if isinstance(one, CodeType))
+#: MICS has no kernel of its own for a single event: it finds alternatives for brokers, by batches.
+SINGLE = ["auto", *(name for name in names() if " " not in name and name != "mics")]
+
+
+@pytest.mark.parametrize("index", SINGLE)
+def test_an_event_passes_through_few_files_and_two_kernels(
+    index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: set[str] = set()
+    kernels: list[str] = []
+    dispatched = _jit._Kernel.__call__
+
+    def counted(kernel: Any, *arguments: Any) -> Any:
+        if sys._getframe(1).f_code is not DIRECT:
+            kernels.append(kernel.py_func.__name__)
+        return dispatched(kernel, *arguments)
+
+    monkeypatch.setattr(_jit._Kernel, "__call__", counted, raising=False)
+    engine = made(index, None)
     raw = {"text": "iPad sale", "price": 5, "loc": [151.2, -33.9]}
     engine.publish({"id": "e1", **raw})  # what is kept between calls is there
     engine.subscribe("last", "price < 7")  # and what is looked up anew after a change
-    files = set()
+    kernels.clear()
 
     def watch(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and "/stentor/" in frame.f_code.co_filename.replace(os.sep, "/"):
-            files.add(frame.f_code.co_filename)
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(PACKAGE):
+            files.add(code.co_filename)
+            if code is DIRECT:
+                kernels.append(frame.f_locals["function"].py_func.__name__)
 
     sys.setprofile(watch)
     try:
@@ -256,3 +280,4 @@ def test_an_event_passes_through_few_files() -> None:
         sys.setprofile(None)
     assert "last" in wanted
     assert 5 < len(files) <= 15, sorted(files)
+    assert len(kernels) == 2, kernels  # one encodes, one matches

@@ -616,7 +616,7 @@ def test_motion_is_the_last_step_of_each_and_the_messages_in_a_timestamp():
     movements, both = MotionHistory(), np.array([0, 2])
     movements.extend(3)
     assert movements.motion(np.arange(4)) is None, "nobody has moved"
-    movements.seen(60)
+    movements.events += 60
     for step in (5.0, 1.0):
         movements.add(both, np.zeros(4), np.array([step, 2, 0, -step]))
     movements.add(np.array([2]), np.zeros(2), np.array([np.nan, 3.0]))

@@ -240,7 +240,7 @@ def test_the_best_are_found_without_testing_most_of_the_matches():
     index = BEStarTree.build(recipe.subscriptions(20_000))
     events = recipe.events(32)
     tested = index.counted_work(events)["records/event"]
-    searched = [index.search_effort(events, k)["records/event"] for k in (1, 5)]
+    searched = [index.top_effort(events, k)["records/event"] for k in (1, 5)]
     assert searched[0] < tested / 5
     assert searched[0] <= searched[1] < tested / 2
 
@@ -251,7 +251,7 @@ def test_weighted_events_are_searched_by_each_records_own_weights():
     index = BEStarTree.build(recipe.subscriptions(20_000))
     events = recipe.events(32)
     tested = index.counted_work(events)["records/event"]
-    assert index.search_effort(events, 1)["records/event"] < tested / 15
+    assert index.top_effort(events, 1)["records/event"] < tested / 15
 
 
 # Inputs that might make a chain, or one large leaf.
@@ -518,10 +518,10 @@ def test_what_cannot_be_filed_better_is_not_filed_anew_each_time():
     index.insert(intervals([{0: (number, number), 1: (number, number)} for number in range(100)]))
     wide = published([{0: (0, 49), 1: (50, 99)} for _ in range(512)])
     index.match(wide)
-    assert index.adapt() == 100, "the other attribute might have been better"
+    assert index.rebalance() == 100, "the other attribute might have been better"
     for _ in range(5):
         index.match(wide)
-        assert index.adapt() == 0
+        assert index.rebalance() == 0
 
 
 def test_siblings_are_kept_apart_by_the_width_of_events():
@@ -533,7 +533,7 @@ def test_siblings_are_kept_apart_by_the_width_of_events():
     events = published([{0: (number, number + 20)} for number in range(0, 180, 3)] * 3)
     apart.insert(intervals([{0: (-9, -9)}]))
     apart.match(events)
-    apart.adapt()
+    apart.rebalance()
     for index in (near, apart):
         index.insert(intervals(rows))
         index.check()

@@ -23,11 +23,11 @@ boxes = st.lists(
 )
 
 
-def desk_with(buckets):
-    desk = split_scratch(16, 0)
+def scratch_with(buckets):
+    scratch = split_scratch(16, 0)
     for place, (low, high) in enumerate(buckets):
-        desk.low[place], desk.high[place] = low, high
-    return desk
+        scratch.low[place], scratch.high[place] = low, high
+    return scratch
 
 
 def parts(buckets, cut):
@@ -72,7 +72,7 @@ def all_cuts(buckets, gap):
 
 @given(buckets=boxes, least=st.integers(1, 3), gap=st.sampled_from([0.0, 1.0, 2.5]))
 def test_the_exhaustive_cut_is_the_best_of_all(buckets, least, gap):
-    found = exhaustive_cut(desk_with(buckets), len(buckets), least, gap)
+    found = exhaustive_cut(scratch_with(buckets), len(buckets), least, gap)
     valid = [cut for cut in all_cuts(buckets, gap) if is_valid(buckets, cut, least, gap)]
     if not valid:
         assert found == NO_CUT
@@ -83,16 +83,16 @@ def test_the_exhaustive_cut_is_the_best_of_all(buckets, least, gap):
 
 @given(buckets=boxes, least=st.integers(1, 3), gap=st.sampled_from([0.0, 1.0]))
 def test_the_approximate_cut_is_valid_and_never_better(buckets, least, gap):
-    found = approximate_cut(desk_with(buckets), len(buckets), least, gap)
+    found = approximate_cut(scratch_with(buckets), len(buckets), least, gap)
     if found != NO_CUT:
         assert is_valid(buckets, found, least, gap)
-        best = exhaustive_cut(desk_with(buckets), len(buckets), least, gap)
+        best = exhaustive_cut(scratch_with(buckets), len(buckets), least, gap)
         assert costs(buckets, found)[0] >= costs(buckets, best)[0]
 
 
 @given(buckets=boxes)
 def test_the_space_is_cut_in_its_middle(buckets):
-    found = space_cut(desk_with(buckets), len(buckets))
+    found = space_cut(scratch_with(buckets), len(buckets))
     low, high = hull(buckets)
     if low == high:
         assert found == NO_CUT, "a bucket of one value is atomic"
@@ -106,9 +106,9 @@ def test_the_space_is_cut_in_its_middle(buckets):
 
 def test_a_cut_is_found_among_a_thousand():
     random = np.random.default_rng(1)
-    desk = split_scratch(1000, 0)
+    scratch = split_scratch(1000, 0)
     low = random.permutation(1000).astype(float)
-    desk.low[:1000], desk.high[:1000] = low, low + 0.5
-    stop, start = exhaustive_cut(desk, 1000, 100, 0.0)
+    scratch.low[:1000], scratch.high[:1000] = low, low + 0.5
+    stop, start = exhaustive_cut(scratch, 1000, 100, 0.0)
     assert 100 <= np.count_nonzero(low + 0.5 <= stop) <= 900
     assert start == np.floor(stop) + 1

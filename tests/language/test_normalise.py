@@ -42,7 +42,7 @@ def form(text):
 def asked_by(text):
     """The tests of a text's only alternative, by attribute."""
     (alternative,) = form(text)
-    return [(condition.attribute, condition.test) for condition in alternative]
+    return [(predicate.attribute, predicate.test) for predicate in alternative]
 
 
 # A slow evaluator of normal forms.
@@ -50,7 +50,7 @@ def asked_by(text):
 
 def evaluate_form(normal, event, here):
     scores = [
-        sum(condition.weight * event.weights.get(condition.attribute, 1.0) for condition in one)
+        sum(predicate.weight * event.weights.get(predicate.attribute, 1.0) for predicate in one)
         for one in normal.alternatives
         if all(holds(c.test, event.attributes.get(c.attribute), here) for c in one)
     ]
@@ -114,23 +114,23 @@ def test_what_can_never_match_is_never_true(expression, events, here):
 @given(strategies.expressions())
 def test_conditions_stand_in_order_and_weigh_once_per_attribute(expression):
     for alternative in normalise(expression).alternatives:
-        attributes = [condition.attribute for condition in alternative]
+        attributes = [predicate.attribute for predicate in alternative]
         assert attributes == sorted(attributes)
         repeated = [c for i, c in enumerate(alternative) if c.attribute in attributes[:i]]
-        assert all(condition.weight == 0.0 for condition in repeated)
+        assert all(predicate.weight == 0.0 for predicate in repeated)
 
 
 @given(strategies.expressions())
 def test_intervals_are_disjoint_and_ascending(expression):
     for alternative in normalise(expression).alternatives:
-        for condition in alternative:
-            if isinstance(condition.test, Intervals):
-                ends = [end for interval in condition.test.intervals for end in interval]
+        for predicate in alternative:
+            if isinstance(predicate.test, Intervals):
+                ends = [end for interval in predicate.test.intervals for end in interval]
                 assert ends == sorted(ends)
                 assert all(
                     one[1] < other[0]
                     for one, other in zip(
-                        condition.test.intervals, condition.test.intervals[1:], strict=False
+                        predicate.test.intervals, predicate.test.intervals[1:], strict=False
                     )
                 )
 

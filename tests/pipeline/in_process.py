@@ -188,7 +188,7 @@ class Stream:
         self._housekeeping.recover()
         self.loop = BatchLoop(
             self.runner,
-            self._path,
+            self._housekeeping.path,
             grid.schema(),
             self._settings,
             self._housekeeping,

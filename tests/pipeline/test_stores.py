@@ -1,10 +1,12 @@
-"""A stream in an object store: what a folder gives, on a real S3 server."""
+"""A stream in a store: what a folder gives, on a real S3 server and on Hadoop's own file system."""
 
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from random import Random
+from threading import Barrier
 
 import pyarrow as pa
 import pytest
@@ -17,14 +19,17 @@ from stentor.pipeline.storage import copies, folder
 from stentor.pipeline.storage.copies import evict
 from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 from stentor.pipeline.storage.local import LocalStore
+from stentor.pipeline.storage.objects import ObjectStore
 from stentor.pipeline.storage.writers import check_conditional_puts, lock_folder
 from stentor.pipeline.stream import shards
+from stentor.pipeline.tables.delta import DeltaTables
 from stentor.pipeline.tables.delta_log import open_table
 from stentor.pipeline.tables.files import TABLES, table_folder
 from tests.pipeline.test_crashes_in_process import _is_kept
 from tests.programs.commit_batches import new_manifest as manifest
 from tests.programs.killed_runs import killed_runs
-from tests.programs.stream_in_process import BATCHES, history
+from tests.programs.stream_in_process import BATCHES, history, run
+from tests.support.hadoop import hdfs
 from tests.support.s3 import BUCKET, S3Server
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -42,12 +47,30 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def hadoop(tmp_path_factory):
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module", params=["s3", "hdfs"])
+def place(request):
+    """What makes the folder of a new stream, or the *named* one, in each kind of store."""
+    if request.param == "s3":
+        server = request.getfixturevalue("server")
+        return lambda cache, named="": fresh(server, cache, named)
+    address = request.getfixturevalue("hadoop")
+    return lambda cache, named="": stream_folder(
+        f"{address}/{named or f'alerts-{next(_numbers)}'}", cache=str(cache)
+    )
+
+
+@pytest.fixture(scope="module")
 def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("copies")
 
 
-def fresh(server, cache) -> StreamFolder:
-    address = f"s3://{BUCKET}/alerts-{next(_numbers)}"
+def fresh(server, cache, named="") -> StreamFolder:
+    address = f"s3://{BUCKET}/{named or f'alerts-{next(_numbers)}'}"
     return stream_folder(address, options=server.options, cache=str(cache))
 
 
@@ -78,6 +101,21 @@ def test_the_tables_in_a_store_equal_the_engine(server, cache, cut):
     rows, refused = expected(history, None)
     assert deliveries(path) == rows
     assert len(rows_of(path, "rejected")) == refused
+    assert not (path / "work").names()
+
+
+def test_a_stream_in_hdfs_goes_on_where_it_stopped(hadoop, tmp_path, monkeypatch):
+    monkeypatch.setattr(DeltaTables, "compact", DeltaTables.compact)  # which `run` replaces
+    path = stream_folder(f"{hadoop}/alerts", cache=str(tmp_path))
+    run(path)
+    rows, _ = expected(history(), None)
+    found = deliveries(path)
+    assert not Counter(found) - Counter(rows)
+    assert not Counter(row for row in rows if _is_kept(row[3])) - Counter(found)
+    last = Commits(path).last()
+    assert last is not None
+    assert last.batch == BATCHES - 1
+    assert (path / "bases").entries() == sorted(last.bases)
     assert not (path / "work").names()
 
 
@@ -114,8 +152,8 @@ def test_killed_in_a_store_and_started_again_nothing_is_lost_or_doubled(server, 
     assert len(rows_of(folders[0], "deliveries")) > len(history()) / 4
 
 
-def test_a_writer_that_was_away_is_shut_out_by_the_next(server, cache):
-    path = fresh(server, cache)
+def test_a_writer_that_was_away_is_shut_out_by_the_next(place, cache):
+    path = place(cache)
     old, new = Commits(path), Commits(path)
     old.take_over("old")
     old.commit(manifest(0))
@@ -128,8 +166,8 @@ def test_a_writer_that_was_away_is_shut_out_by_the_next(server, cache):
     assert [one.writer for one in Commits(path).since(0)] == ["new", "new"]
 
 
-def test_of_writers_that_start_before_the_first_batch_the_last_one_goes_on(server, cache):
-    path = fresh(server, cache)
+def test_of_writers_that_start_before_the_first_batch_the_last_one_goes_on(place, cache):
+    path = place(cache)
     writers = [Commits(path) for _ in range(3)]
     for number, writer in enumerate(writers):
         writer.take_over(f"writer {number}")
@@ -143,8 +181,8 @@ def test_of_writers_that_start_before_the_first_batch_the_last_one_goes_on(serve
     assert last.batch == 0
 
 
-def test_a_writer_that_was_away_revises_nothing_that_counts(server, cache):
-    path = fresh(server, cache)
+def test_a_writer_that_was_away_revises_nothing_that_counts(place, cache):
+    path = place(cache)
     old, new = Commits(path), Commits(path)
     old.take_over("old")
     old.commit(manifest(0))
@@ -155,6 +193,112 @@ def test_a_writer_that_was_away_revises_nothing_that_counts(server, cache):
     last = Commits(path).last()
     assert last is not None
     assert (last.batch, last.bases) == (1, [])
+
+
+def test_a_store_has_what_was_put_there_and_nothing_else(place, tmp_path):
+    path = place(tmp_path)
+    store = path.store
+    assert store.names("") == store.names("work") == []
+    assert store.put_if_absent("work/1-0/part", b"one", lambda stage: None)
+    assert not store.put_if_absent("work/1-0/part", b"two", lambda stage: None)
+    assert store.read("work/1-0/part") == b"one"
+    assert store.read("work/1-0/part", 1, 2) == b"n"
+    assert store.has("work/1-0/part")
+    assert not store.has("work/1-0/other")
+    assert store.names("work/1-0/part") == []  # a file is no folder
+    with pytest.raises(FileNotFoundError) as missing:
+        store.read("work/1-0/other")
+    assert "\n" not in str(missing.value)
+    (tmp_path / "file").write_bytes(bytes(10_000_000))
+    store.put("waiting/1", tmp_path / "file")
+    (tmp_path / "file").write_bytes(b"two")
+    store.put("waiting/1", tmp_path / "file")  # a crash may have come before it was of use
+    assert store.read("waiting/1") == b"two"
+    assert store.names("") == ["waiting/1", "work/1-0/part"]
+    (path / "waiting").remove(["1"])
+    (path / "work").remove(["1-0", "not there"])
+    assert store.names("") == []
+
+
+def test_of_those_who_put_one_object_at_once_one_has_put_it(place, tmp_path):
+    store = place(tmp_path).store
+    for number in range(5):
+        barrier = Barrier(6)
+
+        def put(who, name=f"race/{number}", barrier=barrier):
+            barrier.wait()
+            return store.put_if_absent(name, f"of {who}".encode(), lambda stage: None)
+
+        with ThreadPoolExecutor(6) as threads:
+            won = list(threads.map(put, range(6)))
+        assert sum(won) == 1
+        assert store.read(f"race/{number}") == f"of {won.index(True)}".encode()
+
+
+def test_what_a_killed_put_has_left_in_hdfs_goes_once_it_is_old(hadoop, tmp_path):
+    from hdfs_native import Client
+
+    path = stream_folder(f"{hadoop}/killed", cache=str(tmp_path))
+    store = path.store
+
+    def killed(stage):
+        raise SystemExit
+
+    for name in ("manifests/0.json", "manifests/1.json"):
+        with pytest.raises(SystemExit):
+            store.put_if_absent(name, b"half", killed)
+    client = Client(hadoop)
+    left = [one.path for one in client.list_status("/killed/manifests", recursive=True)]
+    assert len(left) == 2
+    client.set_times(left[0], 1, 1)
+    assert store.names("") == []
+    store.remove_abandoned()
+    assert [one.path for one in client.list_status("/killed/manifests", recursive=True)] == left[1:]
+
+
+def test_work_that_is_done_leaves_no_folder_in_hdfs(hadoop, tmp_path):
+    from hdfs_native import Client
+
+    path = stream_folder(f"{hadoop}/done", cache=str(tmp_path))
+    (path / "work" / "7-ab" / "claims").claim("0")
+    (path / "work" / "8-cd").claim("0")
+    (path / "work" / "7-ab").remove_all()
+    found = [one.path for one in Client(hadoop).list_status("/done", recursive=True)]
+    assert sorted(found) == ["/done/work", "/done/work/8-cd", "/done/work/8-cd/0"]
+
+
+def test_a_base_that_came_damaged_is_refused_whatever_index_is_wanted(
+    server, cache, tmp_path, monkeypatch
+):
+    path = fresh(server, cache)
+    records = canonical(history())
+    attributes = records.schema.field("attributes").type
+    stream = Stream(path, attributes, merge_least=1)
+    for start in (0, 40):
+        stream.batch([records.slice(start, 20)])
+        stream.wait_for_bases()
+    stream.stop()
+    fetch = ObjectStore.fetch
+
+    def damaged(self, name, file):
+        fetch(self, name, file)
+        if name.endswith("subscriptions/ids.data.npy"):
+            file.write_bytes(file.read_bytes()[:-1] + b"?")
+
+    monkeypatch.setattr(ObjectStore, "fetch", damaged)
+    for index in ("auto", "scan"):
+        shards.forget()
+        there = stream_folder(path.address, options=server.options, cache=str(tmp_path / index))
+        with pytest.raises(FolderError, match="ids"):
+            Stream(there, attributes, index=index, merge_least=1000).batch([records.slice(60, 5)])
+
+
+def test_whether_a_file_is_there_is_asked_without_a_list(server, cache, monkeypatch):
+    path = fresh(server, cache)
+    path.put_if_absent("tables/deliveries/_partitioned_by_date", b"")
+    monkeypatch.setattr(ObjectStore, "names", None)
+    assert (path / "tables" / "deliveries").has("_partitioned_by_date")
+    assert not (path / "tables" / "events").has("_partitioned_by_date")
 
 
 class Careless(LocalStore):
@@ -200,8 +344,8 @@ def test_a_store_that_does_not_answer_is_named(tmp_path):
         Commits(path).last()
 
 
-def test_a_machine_fetches_a_file_once_and_a_folder_as_a_whole(server, tmp_path):
-    here, there = (fresh_at(server, tmp_path / name) for name in ("here", "there"))
+def test_a_machine_fetches_a_file_once_and_a_folder_as_a_whole(place, tmp_path):
+    here, there = (place(tmp_path / name, "copied") for name in ("here", "there"))
     base = here / "bases" / "0-0-ab"
     base.new("index/rows").write_bytes(b"rows")
     base.new("manifest.json").write_bytes(b"{}")
@@ -221,23 +365,34 @@ def test_a_machine_fetches_a_file_once_and_a_folder_as_a_whole(server, tmp_path)
         (there / "segments").file("2-ef")
 
 
-def fresh_at(server, cache) -> StreamFolder:
-    return stream_folder(f"s3://{BUCKET}/copied", options=server.options, cache=str(cache))
-
-
 def test_old_copies_go_and_the_newest_stay_within_the_size(tmp_path, monkeypatch):
     now = copies.time.time()
+    hour = copies.ABANDONED + 60
     for number in range(4):
         copy = tmp_path / "alerts-1" / "segments" / str(number)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(bytes(1000))
-        copies.os.utime(copy, (now - 10 + number, now - 10 + number))
+        copies.os.utime(copy, (now - hour + number, now - hour + number))
     base = tmp_path / "alerts-1" / "bases" / "0-0-ab"
     base.mkdir(parents=True)
     (base / "rows").write_bytes(bytes(1000))
-    copies.os.utime(base, (now - 100, now - 100))
+    for one in (base / "rows", base):
+        copies.os.utime(one, (now - 2 * hour, now - 2 * hour))
     evict(tmp_path, most_bytes=2500)
     assert sorted(one.name for one in tmp_path.glob("*/*/*")) == ["2", "3"]
+    evict(tmp_path, most_bytes=0)
+    assert not list(tmp_path.glob("*/*/*"))
+
+
+def test_what_a_task_writes_or_has_just_asked_for_is_not_evicted(tmp_path, monkeypatch):
+    now = copies.time.time()
+    for name, age in {"segments/new": 0, "tables/events": 9_000, "work/1-ab": 9_000}.items():
+        file = tmp_path / "alerts-1" / name
+        file.parent.mkdir(parents=True)
+        file.write_bytes(bytes(1000))
+        copies.os.utime(file, (now - age, now - age))
+    evict(tmp_path, most_bytes=0)
+    assert len(list(tmp_path.glob("*/*/*"))) == 3
     monkeypatch.setattr(copies.time, "time", lambda: now + copies.UNUSED + 1)
     evict(tmp_path)
     assert not list(tmp_path.glob("*/*/*"))

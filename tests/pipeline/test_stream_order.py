@@ -429,3 +429,18 @@ def test_a_partitioned_stream_delivers_into_the_days_of_its_records(tmp_path):
         ("1970-01-03", "e2"),
         ("1970-01-04", "e3"),
     ]
+
+
+def test_runs_of_one_batch_each_look_after_the_tables_like_one_that_goes_on(tmp_path):
+    day = 86_400 * SECOND
+    for number in range(1, 5):
+        stream = stream_of(tmp_path, partition="date", keep_deliveries=timedelta(days=1))
+        first = [subscribe("ana", time=0)] if number == 1 else []
+        places = range(2 * number, 2 * number + len(first) + 1)
+        record = publish(f"e{number}", time=number * day + SECOND)
+        stream.batch([in_order([*first, record], places)])
+        stream.loop.close()
+        stream._housekeeping.close(is_over=True)
+        stream._lock.release()
+    found = DeltaTable(tmp_path / "tables" / "deliveries").to_pyarrow_table().to_pylist()
+    assert sorted(row["event"] for row in found) == ["e3", "e4"]

@@ -30,8 +30,8 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
 def filled(disk: Path, *, left: int) -> Iterator[None]:
     """*disk* with only so many bytes *left*, until the end of the block."""
     ballast = disk / "ballast"
-    room = os.statvfs(disk)
-    ballast.write_bytes(bytes(max(0, room.f_bavail * room.f_frsize - left)))
+    free = os.statvfs(disk)
+    ballast.write_bytes(bytes(max(0, free.f_bavail * free.f_frsize - left)))
     try:
         yield
     finally:

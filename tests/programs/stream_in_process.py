@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import stentor
 from stentor.model.record import Record
-from stentor.pipeline.storage.folder import stream_folder
+from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 from stentor.pipeline.tables.delta import DeltaTables
 from tests.pipeline.in_process import Stream, canonical
 from tests.programs.killed_runs import serve
@@ -44,7 +44,7 @@ def history() -> list[Record]:
     return Source("a history for crashes").records(BATCHES * RECORDS)
 
 
-def run(path: Path | str) -> None:
+def run(path: Path | str | StreamFolder) -> None:
     """What a stream does from its start to its last batch; and a start that finds it done."""
     DeltaTables.compact = partialmethod(DeltaTables.compact, checkpoint_every=3)
     records = canonical(history())

@@ -50,16 +50,16 @@ def test_what_a_full_disk_could_not_keep_was_never_answered(tmp_path: Path) -> N
 
 def test_a_broker_whose_disk_is_full_gets_from_its_neighbours_later(tmp_path: Path) -> None:
     brokers = LinkedBrokers(tmp_path, [("a", "b")], random.Random(1))
-    brokers.settle()
+    brokers.run_until_idle()
     brokers.feed("b", {"op": "subscribe", "id": "s", "expression": "x > 0"})
-    brokers.settle()
+    brokers.run_until_idle()
     fill(brokers.cores["b"])
     for first in range(0, 400, 20):
         brokers.feed("a", *events(first, first + 20))
     with pytest.raises(StoreError):
-        brokers.settle()
+        brokers.run_until_idle()
     brokers.kill("b")
-    brokers.settle()
+    brokers.run_until_idle()
     assert sorted(brokers.delivered()) == sorted(("s", f"e{n}", "added") for n in range(400))
     brokers.close()
 

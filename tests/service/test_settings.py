@@ -20,6 +20,8 @@ time_to_live = "soon"
 [limits]
 body = 0
 [strange]
+[schema]
+price = "nummer"
 """
 RIGHT = """
 port = 9000
@@ -40,7 +42,7 @@ def test_every_mistake_is_said(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as raised:
         read_settings(file)
     told = str(raised.value)
-    assert "6 mistakes" in told
+    assert "8 mistakes" in told
     for piece in (
         "port: expected a port",
         "did you mean broker?",
@@ -48,6 +50,8 @@ def test_every_mistake_is_said(tmp_path: Path) -> None:
         "[queue], time_to_live: expected a span",
         "[limits], body: expected a whole number",
         "strange: there is no such key",
+        "host: 0.0.0.0 is reached by other machines",
+        "[schema], price: expected one of",
     ):
         assert piece in told
 

@@ -53,9 +53,9 @@ def receiver() -> Iterator[Receiver]:
     one.server.server_close()
 
 
-def until(condition: Any) -> None:
+def until(is_true: Any) -> None:
     end = time.monotonic() + PATIENCE
-    while not condition():
+    while not is_true():
         assert time.monotonic() < end
         time.sleep(0.02)
 
@@ -117,6 +117,25 @@ def test_what_is_never_taken_is_a_dead_letter_that_can_be_sent_again(
         receiver.status = 200
         assert http.post("/v1/webhooks/default/send-again").json() == {"taken": 1, "left": 0}
         assert http.get("/v1/dead-letters").json()["dead_letters"] == []
+
+
+def test_dead_letters_are_bounded_and_can_be_forgotten(folder: Path, receiver: Receiver) -> None:
+    receiver.status = 400
+    told = {**settings(1), "dead_letters": 2}
+    with Server(folder, index="scan", webhooks=told) as server, server.http() as http:
+        http.put("/v1/subscriptions/s", json={"expression": "x > 0"})
+        http.put("/v1/webhooks/default", json={"url": receiver.url})
+        for n in range(1, 5):
+            http.post("/v1/events", json={"id": f"e{n}", "x": n})
+            until(lambda n=n: len(receiver.got) == n)
+
+        def kept() -> list[str]:
+            letters = http.get("/v1/dead-letters").json()["dead_letters"]
+            return [one["deliveries"][0]["event"]["id"] for one in letters]
+
+        until(lambda: kept() == ["e3", "e4"])
+        assert http.delete("/v1/dead-letters").status_code == 204
+        assert kept() == []
 
 
 @pytest.mark.parametrize(

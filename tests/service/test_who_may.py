@@ -192,3 +192,95 @@ def test_an_owner_has_its_limits(folder: Path) -> None:
         assert ended.value.rcvd.code == 1013
         statuses = [http.post("/v1/events", json=[{"x": 1}] * 50).status_code for _ in range(2)]
         assert statuses[-1] == 429
+
+
+def test_a_revoked_key_ends_the_connections_that_it_opened(folder: Path) -> None:
+    keys = Keys(folder)
+    key, other = (keys.add("acme", ["publish", "subscribe"]) for _ in range(2))
+    with Server(folder, index="scan") as server, server.http(other) as http:
+        headers = {"Authorization": f"Bearer {key}"}
+        url = server.socket_url()
+        with connect(url, compression=None, proxy=None, additional_headers=headers) as socket:
+            assert json.loads(socket.recv())["type"] == "hello"
+            http.put("/v1/subscriptions/s", json={"expression": "x > 0"})
+            assert keys.revoke(key.split("_")[1])
+            time.sleep(1.5)  # within a second the server has looked
+            http.post("/v1/events", json={"id": "e", "x": 1})
+            with pytest.raises(ConnectionClosed) as ended:
+                socket.recv(timeout=10)
+        assert ended.value.rcvd is not None
+        assert ended.value.rcvd.code == 4401
+        assert len(http.get("/v1/deliveries").json()["deliveries"]) == 1
+
+
+def test_a_stream_of_a_token_ends_with_it(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "secret").write_text(SECRET)
+    claims = {"sub": "acme", "scope": "publish subscribe", "exp": time.time() + 2}
+    token = jwt.encode(claims, SECRET, "HS256")
+    tokens = {"secret_file": str(folder / "secret")}
+    with Server(folder, index="scan", jwt=tokens) as server:
+        headers = {"Authorization": f"Bearer {token}"}
+        url = server.socket_url()
+        with connect(url, compression=None, proxy=None, additional_headers=headers) as socket:
+            socket.recv()
+            with pytest.raises(ConnectionClosed) as ended:
+                socket.recv(timeout=20)
+    assert ended.value.rcvd is not None
+    assert ended.value.rcvd.code == 4401
+
+
+def test_who_only_publishes_gets_a_ticket_too(closed: Any) -> None:
+    server, made, _ = closed
+    with server.http(made["sender"]) as http:
+        ticket = http.post("/v1/tickets").json()["ticket"]
+    with connect(server.socket_url(f"ticket={ticket}"), compression=None, proxy=None) as socket:
+        assert json.loads(socket.recv())["owner"] == "acme"
+        record = {"op": "publish", "events": [{"id": "t", "x": 1}], "ref": 1}
+        socket.send(json.dumps(record))
+        assert json.loads(socket.recv())["accepted"] == 1
+
+
+def test_pages_of_named_origins_may_ask(folder: Path) -> None:
+    site = "https://app.example.org"
+    with Server(folder, index="scan", origins=[site]) as server, server.http() as http:
+        asks = {"Origin": site, "Access-Control-Request-Method": "PUT"}
+        before = http.options("/v1/subscriptions/s", headers=asks)
+        assert before.status_code == 204
+        assert before.headers["access-control-allow-origin"] == site
+        assert "PUT" in before.headers["access-control-allow-methods"]
+        assert "authorization" in before.headers["access-control-allow-headers"]
+        told = http.get("/v1/stats", headers={"Origin": site})
+        assert told.headers["access-control-allow-origin"] == site
+        assert told.headers["vary"] == "Origin"
+        for strange in ("https://evil.example.org", "null", "http://["):
+            refused = http.get("/v1/stats", headers={"Origin": strange})
+            assert refused.status_code == 403
+            assert "access-control-allow-origin" not in refused.headers
+            asks["Origin"] = strange
+            assert http.options("/v1/stats", headers=asks).status_code == 403
+
+
+def test_other_names_of_the_loopback_need_a_key_or_are_named(folder: Path) -> None:
+    proxied = {"Host": "alerts.example.org"}
+    with Server(folder / "open", index="scan") as server, server.http() as http:
+        assert http.get("/v1/stats", headers=proxied).status_code == 403
+    hosts = ["alerts.example.org"]
+    with Server(folder / "named", index="scan", hosts=hosts) as server, server.http() as http:
+        assert http.get("/v1/stats", headers=proxied).status_code == 200
+    key = Keys(folder / "closed").add("acme", ["subscribe"])
+    with Server(folder / "closed", index="scan") as server, server.http(key) as http:
+        assert http.get("/v1/stats", headers=proxied).status_code == 200
+
+
+def test_a_declared_attribute_keeps_its_type(folder: Path) -> None:
+    with Server(folder, index="scan", schema={"price": "number"}) as server, server.http() as http:
+        text = http.put("/v1/subscriptions/t", json={"expression": "price = 'cheap'"})
+        assert text.json()["error"]["kind"] == "type_conflict"
+        assert http.put("/v1/subscriptions/n", json={"expression": "price < 3"}).status_code == 201
+        assert http.put("/v1/subscriptions/c", json={"expression": "colour = 'red'"}).is_success
+        [result] = http.post("/v1/events", json={"id": "e", "price": 2}).json()["results"]
+        assert result["matched"] == 1
+        server.kill()
+        server.start()
+        assert http.put("/v1/subscriptions/t", json={"expression": "price = 'x'"}).is_client_error

@@ -14,7 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from stentor.errors import SettingsError
-from stentor.pipeline import session
+from stentor.pipeline import session, start
 from stentor.pipeline.spark import java
 from stentor.pipeline.spark.java import find_java, have_spark_use, quick_options
 
@@ -188,3 +188,18 @@ def test_a_worker_that_dies_is_replaced(spark: SparkSession) -> None:
 def test_timestamps_without_a_zone_are_utc(spark: SparkSession) -> None:
     (row,) = spark.sql("SELECT unix_micros(TIMESTAMP '1970-01-02 00:00:00') AS micros").collect()
     assert row.micros == 86_400_000_000
+
+
+def test_a_session_of_spark_connect_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # As DataFrames of its module are: the client itself needs packages that Stentor does not.
+    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    df = type("DataFrame", (), {"sparkSession": remote})()
+    with pytest.raises(SettingsError, match=r"start cannot be used .* Connect: .* match, build_"):
+        start(df, None, "out")
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    with pytest.raises(
+        SettingsError, match=r"session cannot be used in a session of Spark Connect"
+    ):
+        session()

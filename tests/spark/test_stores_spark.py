@@ -82,3 +82,17 @@ def test_a_stream_in_s3_delivers_what_an_engine_does_and_goes_on_where_it_stoppe
     assert set(found) == expected
     assert (path / "checkpoint" / "offsets").names()
     assert not (path / "work").names()
+    # As a user who has nothing but the address reads it.
+    for key in ("access.key", "secret.key", "endpoint", "endpoint.region"):
+        spark.conf.unset(f"fs.s3a.bucket.{BUCKET}.{key}")
+    secrets = {"access.key": "test", "secret.key": "testtest", "endpoint": server.url}
+    own = {f"spark.hadoop.fs.s3a.bucket.{BUCKET}.{key}": value for key, value in secrets.items()}
+    for key, value in own.items():
+        spark.conf.set(key, value)
+    try:
+        assert tables.read(spark, f"s3://{BUCKET}/alerts", "deliveries").count() == len(found)
+    finally:
+        for key in own:
+            spark.conf.unset(key)
+    by_hand = tables.read(spark, path.address, "deliveries", storage=server.options)
+    assert by_hand.count() == len(found)

@@ -1,5 +1,6 @@
 """The tables as a Spark user reads them."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,6 +47,21 @@ def test_spark_reads_a_partitioned_table_with_its_days(spark: SparkSession, tmp_
     assert read.columns[-1] == "date"
     found = read.selectExpr("seq", "`order`", "CAST(date AS string)").orderBy("seq").collect()
     assert found == [(0, 0, "1970-01-01"), (1, 1, "1970-01-02"), (2, 2, None)]
+
+
+def test_a_table_to_which_others_gave_features_that_hide_rows_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    opened = DeltaTables(tmp_path, SCHEMAS)
+    opened.roll_forward([new_manifest(0, files=write_batch(tmp_path, 0))])
+    log = tmp_path / "tables" / "events" / "_delta_log"
+    features = ["deletionVectors"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+    known = {"readerFeatures": features, "writerFeatures": features}
+    (log / f"{2:020d}.json").write_text(json.dumps({"protocol": {**protocol, **known}}))
+    with pytest.raises(FolderError, match=r"does not know \(deletionVectors\); drop them"):
+        tables.read(spark, tmp_path, "events")
+    assert tables.read(spark, tmp_path, "deliveries").count() == 20
 
 
 def test_an_unknown_table_and_a_folder_that_is_no_pipeline_are_refused(

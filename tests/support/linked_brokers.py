@@ -138,7 +138,7 @@ class LinkedBrokers:
                 if link in self.connections:
                     self.move(link)
 
-    def settle(self) -> None:
+    def run_until_idle(self) -> None:
         """Let everything arrive that is on its way."""
         for _ in range(100_000):
             is_idle = True

@@ -53,7 +53,7 @@ class Compared:
         """Let another overlay of the same brokers, joined by *links*, go on from their stores."""
         self.overlay.acknowledge()
         self.open(links, policy, space)
-        self._settle()
+        self._run_until_idle()
 
     def feed(self, broker, record):
         """Let *record* come to *broker* and to the engine."""
@@ -103,7 +103,7 @@ class Compared:
             for record in records:
                 if isinstance(record, Unsubscribe):
                     self._forget(record.id)
-        self._settle()
+        self._run_until_idle()
 
     def _by_broker(self, burst):
         """The records of *burst* for each broker; those of one subscription for the same.
@@ -231,18 +231,18 @@ class Compared:
 
     def heal(self, number):
         self.overlay.heal(*self._link(number))
-        self._settle()
+        self._run_until_idle()
 
     def restart(self, broker):
         self.overlay.restart(broker)
-        self._settle()
+        self._run_until_idle()
 
     def heal_all(self):
         for number, is_up in enumerate([*self.overlay.links.values()]):
             if not is_up:
                 self.heal(number)
 
-    def _settle(self):
+    def _run_until_idle(self):
         self._given(self.overlay.run())
         self.compare()
 

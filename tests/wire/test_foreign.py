@@ -1,5 +1,6 @@
 """Rules of other systems: what they match, by small oracles of their own, and what is refused."""
 
+import re
 from fnmatch import fnmatchcase
 from operator import eq, ge, gt, le, lt
 
@@ -15,7 +16,7 @@ from stentor.wire.foreign.percolator import types_of
 from stentor.wire.records import event_from_dict
 
 TYPES = {"title": "text", "brand": "keyword", "price": "double", "sold": "date"}
-BRANDS = ["Apple", "Acer", "a_b", "App"]
+BRANDS = ["Apple", "Acer", "a_b", "App", "A_B", "axb", "ok", "o\u212a", "5%", "50"]
 documents = st.fixed_dictionaries(
     {},
     optional={
@@ -49,6 +50,9 @@ one_field = st.one_of(
             "operator": st.sampled_from(["or", "AND"]),
         }
     ).map(lambda asked: {"match": {"title": asked}}),
+    st.sampled_from(["ipad", "used phone", "NEW ipad", "phone used", "?"]).map(
+        lambda phrase: {"match_phrase": {"title": {"query": phrase, "slop": 0}}}
+    ),
     st.sampled_from(["A", "a_", ""]).map(lambda text: {"prefix": {"brand": text}}),
     st.sampled_from(["A*", "?pp*", "a_b", "*"]).map(lambda text: {"wildcard": {"brand": text}}),
     st.just({"match_all": {}}),
@@ -90,6 +94,10 @@ def is_percolated(query, document):
             words = [word for word in asked["query"].lower().split() if word.isalnum()]
             found = [word in fold_terms(value) for word in words]
             return bool(found) and (all if asked["operator"] == "AND" else any)(found)
+        case "match_phrase":
+            words, terms = fold_terms(asked["query"]), fold_terms(value)
+            starts = range(len(terms) - len(words) + 1) if words else ()
+            return any(terms[start : start + len(words)] == words for start in starts)
         case "prefix":
             return value.startswith(asked)
         case "wildcard":
@@ -122,6 +130,14 @@ matchers = st.one_of(
     st.booleans().map(lambda is_there: {"exists": is_there}),
     st.lists(st.sampled_from(BRANDS), min_size=1).map(lambda some: {"anything-but": some}),
     st.sampled_from(["A", "a_"]).map(lambda text: {"anything-but": {"prefix": text}}),
+    st.sampled_from(["apple", "A_b", "OK", "5%", "\u212a"]).map(
+        lambda text: {"equals-ignore-case": text}
+    ),
+    st.sampled_from(["a_", "aP", "O"]).map(lambda text: {"prefix": {"equals-ignore-case": text}}),
+    st.sampled_from(["_B", "K", "%"]).map(lambda text: {"suffix": {"equals-ignore-case": text}}),
+    st.sampled_from([["APP", "ok"], "a_B"]).map(
+        lambda text: {"anything-but": {"equals-ignore-case": text}}
+    ),
 )
 numbers = st.one_of(
     st.sampled_from([0, 1, 3]),
@@ -165,6 +181,15 @@ def is_asked(matcher, value):
     if value is None:
         return False
     match name:
+        case "equals-ignore-case":
+            several = [wanted] if isinstance(wanted, str) else wanted
+            return any(is_same(value, text) for text in several)
+        case "prefix" if isinstance(wanted, dict):
+            text = wanted["equals-ignore-case"]
+            return is_same(value[: len(text)], text)
+        case "suffix" if isinstance(wanted, dict):
+            text = wanted["equals-ignore-case"]
+            return is_same(value[-len(text) :], text)
         case "prefix":
             return value.startswith(wanted)
         case "suffix":
@@ -179,6 +204,52 @@ def is_asked(matcher, value):
             return not is_asked(wanted, value)
         case "anything-but":
             return value not in (wanted if isinstance(wanted, list) else [wanted])
+
+
+def is_same(value, text):
+    """Each letter of *text* stands for its small and its capital one."""
+    pairs = zip(value, text, strict=False)
+    return len(value) == len(text) and all(one in (c.lower(), c.upper()) for one, c in pairs)
+
+
+#: A regexp as Lucene writes it, and as Python does: they differ in ^, $ and what must be escaped.
+atoms = st.sampled_from(
+    [*((c, c) for c in "ab-_\n "), ("^", r"\^"), ("$", r"\$"), (r"\.", r"\."), (".", "(?s:.)")]
+    + [(c, c) for c in ("[ab]", "[^a]", "[a-c_-]", "[-a]", "[.$]", r"[\]^]")]
+)
+
+
+def written(inner):
+    counted = st.sampled_from(["", "*", "+", "?", "{2}", "{1,}", "{0,2}"])
+    several = st.lists(inner, min_size=2, max_size=3)
+    return st.one_of(
+        st.tuples(inner, counted).map(lambda both: tuple(f"({x}){both[1]}" for x in both[0])),
+        several.map(lambda parts: tuple(map("".join, zip(*parts, strict=True)))),
+        several.map(
+            lambda parts: tuple(f"({'|'.join(some)})" for some in zip(*parts, strict=True))
+        ),
+    )
+
+
+@given(
+    both=st.recursive(atoms, written, max_leaves=6),
+    value=st.text("abc-_.^$]\n ", max_size=5),
+)
+def test_a_regexp_matches_what_lucene_matched(both, value):
+    text = converted({"regexp": {"brand": {"value": both[0]}}}, "percolator", TYPES)
+    assert is_match(text, {"brand": value}) == bool(re.fullmatch(both[1], value)), text
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("a~b", "a&b", "a@", "#", "<1-5>", '"a"', "a*?", "a**", "*a", "(?i)a", r"\d", "a|"),
+        *("(|a)", "()", "a)", "(a", "[]", "[a", "[]a]", "a{,2}", "\\", r"[\w]", "a{2"),
+    ],
+)
+def test_a_regexp_that_reads_in_two_ways_is_refused(pattern):
+    with pytest.raises(ExpressionError, match="regexp"):
+        converted({"regexp": {"brand": pattern}}, "percolator")
 
 
 @given(pattern=patterns, event=documents)
@@ -219,9 +290,10 @@ def test_a_query_is_written_so(query, text):
 @pytest.mark.parametrize(
     ("system", "rule", "reason"),
     [
-        ("percolator", {"regexp": {"brand": "a.*"}}, "the query 'regexp' cannot be said"),
+        ("percolator", {"fuzzy": {"brand": "a"}}, "the query 'fuzzy' cannot be said"),
+        ("percolator", {"regexp": {"title": "a.*"}}, "a regexp over the words of title"),
         ("percolator", {"range": {"sold": {"gt": "now-1d"}}}, "the moving date 'now-1d'"),
-        ("percolator", {"match_phrase": {"title": "new york"}}, "the phrase 'new york'"),
+        ("percolator", {"match_phrase": {"title": {"query": "a b", "slop": 2}}}, "slop 2"),
         ("percolator", {"bool": {"musst": []}}, "bool has no musst"),
         ("percolator", {"geo_distance": {"distance": "9 leagues", "loc": [0, 0]}}, "a length"),
         ("percolator", {"term": {"a": 1, "b": 2}}, "a query of a field has one key, got 2: a, b"),
@@ -229,14 +301,16 @@ def test_a_query_is_written_so(query, text):
         ("percolator", {"term": {"a": None}}, "a"),
         ("eventbridge", {}, "the pattern asks for nothing"),
         ("eventbridge", {"ip": [{"cidr": "10.0.0.0/8"}]}, "the matcher 'cidr' of ip cannot"),
-        ("eventbridge", {"a": [{"prefix": {"equals-ignore-case": "x"}}]}, "prefix in any case"),
+        ("eventbridge", {"a": [{"prefix": {"wildcard": "x"}}]}, "prefix wildcard"),
+        ("eventbridge", {"a": [{"equals-ignore-case": "straße"}]}, "the letter ß in any case"),
+        ("eventbridge", {"a": [{"equals-ignore-case": 5}]}, "is a string"),
         ("eventbridge", {"a": [{"numeric": ["<", "3"]}]}, "numeric compares with a number"),
         ("eventbridge", {"a": [1, "x"]}, "number"),
     ],
 )
 def test_what_no_expression_says_is_refused(system, rule, reason):
     with pytest.raises(ExpressionError) as refused:
-        converted(rule, system)
+        converted(rule, system, TYPES)
     assert reason in str(refused.value)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from stentor import Engine, Limits, RecordLimits
 from stentor.errors import LimitError, RecordError, StentorError
+from stentor.language.regular import compiled
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -60,6 +61,17 @@ def subscribed(expression):
     return lambda: fresh().subscribe("new", expression)
 
 
+def with_tables(syntax, form, count):
+    """Patterns of which no table is kept yet."""
+
+    def call():
+        compiled.cache_clear()
+        patterns = (form.format(place) for place in range(count))
+        return subscribed(" AND ".join(f"s {syntax} '{one}'" for one in patterns))()
+
+    return call
+
+
 def ring(points):
     """A star of so many *points* around the origin."""
     from math import cos, pi, sin
@@ -86,6 +98,8 @@ RECORDS = {
     "words to search": lambda n: subscribed(
         f"has_any(text, {', '.join(map(repr, words(n // 2)))})"
     ),
+    "regular expressions": lambda n: with_tables("RLIKE", "a{:04}|bc$", n // 20),
+    "patterns whatever the capitals": lambda n: with_tables("ILIKE", "%ab{:04}_%", n // 20),
     "corners": lambda n: subscribed(f"ST_Within(loc, ST_GeomFromText('{ring(n)}'))"),
 }
 
@@ -143,6 +157,15 @@ def test_default_limits_are_held_at_once():
         "list_length": subscribed(f"a IN ({', '.join(['1'] * 10_001)})"),
         "words": subscribed(f"has_any(text, {', '.join(map(repr, words(1_001)))})"),
         "pattern_length": subscribed(f"text LIKE '{'a' * 1_025}'"),
+        "length of a regular expression": subscribed(f"text RLIKE '{'a' * 1_025}'"),
+        "states": subscribed("text RLIKE 'a.{1000}'"),
+        "pattern_work": with_tables("RLIKE", "(.*z{}.*){{18}}", 100),
+        "classes": with_tables("RLIKE", "[^{:03}]", 900),
+        "pattern_work of ILIKE": with_tables("ILIKE", "%é{}%a_b%c%", 900),
+        "pattern_bytes": subscribed(
+            f"({' OR '.join(f'a = {n} AND b = {n}' for n in range(450))}) "
+            "AND text RLIKE '(.*[a-y].*z.*é){18}'"
+        ),
     }
     for name, call in huge.items():
         tracemalloc.start()

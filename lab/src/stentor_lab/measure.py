@@ -25,14 +25,15 @@ class Case:
     """A row to be measured.
 
     *items* is how many things one sample works on. *answer* does the work and gives what all rows
-    of the table must agree on; it also warms up caches and compiled code. A case without one is
-    warmed up by a sample that does not count, unless it is *cold*.
+    of the table, or of the same *group*, must agree on; it also warms up caches and compiled code.
+    A case without one is warmed up by a sample that does not count, unless it is *cold*.
     """
 
     name: str
     sample: Sample
     items: int = 1
     answer: Callable[[], Answer] | None = None
+    group: str = ""
     cold: bool = False
     most: int | None = None  # repetitions, where one takes long
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -76,15 +77,14 @@ def measure(
 
 
 def _warm_up(cases: Sequence[Case], title: str) -> None:
-    first: tuple[str, Answer] | None = None
+    first: dict[str, tuple[str, Answer]] = {}
     for case in cases:
         if case.answer is not None:
             answer = case.answer()
-            if first is None:
-                first = case.name, answer
-            elif not _equal(first[1], answer):
+            name, known = first.setdefault(case.group, (case.name, answer))
+            if not _equal(known, answer):
                 raise DisagreementError(
-                    f"{title}: {case.name!r} answers otherwise than {first[0]!r}, so their times "
+                    f"{title}: {case.name!r} answers otherwise than {name!r}, so their times "
                     "mean nothing; this is a defect: please report it with the workload's seed"
                 )
         elif not case.cold:

@@ -148,9 +148,9 @@ class Broker(BrokerNeighbours):
 
         For a broker that is opened again among others: who wants it is known when all have greeted.
         """
-        if on_their_way := [one for one, link in self.links.items() if link.forwards]:
+        if forwarding := [one for one, link in self.links.items() if link.forwards]:
             with self._transaction():
-                for neighbour in on_their_way:
+                for neighbour in forwarding:
                     self._tables.strand_forwards(neighbour)
 
     def forward_stranded(self) -> BrokerOutput:

@@ -186,6 +186,10 @@ class ExpiringValues(Generic[Value]):
             self._heap = [(until, id) for until, id in ends if until is not None]
             heapq.heapify(self._heap)
 
+    def replace(self, id: str, value: Value) -> None:
+        """Keep *value* as *id*, which ends when it did."""
+        self._values[id] = value, self._values[id][1]
+
     def drop(self, id: str) -> None:
         """Keep *id* no longer."""
         del self._values[id]

@@ -40,9 +40,11 @@ from stentor.model.values.time import BEGINNING, EARLIEST, LATEST
 from stentor.wire.events import check_event, event_from_dict, event_to_dict
 from stentor.wire.limits import RecordLimits
 from stentor.wire.records import (
+    SubscriptionFields,
     check_seq,
     record_from_dict,
     record_to_dict,
+    subscription_fields,
     subscription_from_dict,
     subscription_to_dict,
 )
@@ -312,6 +314,11 @@ def interest_from_json(raw: Mapping[str, Any], name: str, schema: Schema) -> Sub
     if _RANGES in raw:
         return msgspec.convert(raw, dict[str, Pairs])[_RANGES]
     return replace(subscription_from_dict({**raw, "id": _ANY_ID}, schema, _LIMITS), id=name)
+
+
+def fields_from_json(raw: Mapping[str, Any], name: str, schema: Schema) -> SubscriptionFields:
+    """What `interest_to_json` says of the subscription *name*, its expression not yet read."""
+    return subscription_fields({**raw, "id": _ANY_ID}, schema)._replace(id=name)
 
 
 def event_from_json(raw: Mapping[str, Any], schema: Schema) -> Event:

@@ -40,7 +40,7 @@ class BrokerQuestions:
     def contents(self) -> tuple[Iterable[Subscription], Iterable[Event]]:
         """The clients' subscriptions, and the live events."""
         clients, events = self.tables.clients, self.tables.events
-        return [clients[id] for id in clients], [events[id] for id in events]
+        return [self.tables.own_client(id) for id in clients], [events[id] for id in events]
 
     def own_events(self) -> frozenset[str]:
         """The ids of events that came from clients here, and are live or were withdrawn."""

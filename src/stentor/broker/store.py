@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,6 +15,7 @@ from stentor.broker.interest import CLIENT, Pairs
 from stentor.broker.messages import (
     Delivery,
     event_from_json,
+    fields_from_json,
     interest_from_json,
     interest_to_json,
 )
@@ -25,6 +26,7 @@ from stentor.model import Event, Kind, Schema, Subscription
 from stentor.model.values.string import describe
 from stentor.model.values.time import BEGINNING, EARLIEST, LATEST
 from stentor.wire.events import event_to_dict
+from stentor.wire.records import SubscriptionFields
 
 #: 2: deliveries are numbered, and events that are on their way over a link are kept.
 #: 3: live events have versions, and what was withdrawn is remembered.
@@ -76,7 +78,15 @@ class KeptInterest(NamedTuple):
     row: int
     source: str
     name: str
-    wanted: Subscription | Pairs
+    raw: Mapping[str, Any]
+
+    def wanted(self, schema: Schema) -> Subscription | Pairs:
+        """What is wanted: a subscription, or ranges of the space."""
+        return interest_from_json(self.raw, self.name, schema)
+
+    def fields(self, schema: Schema) -> SubscriptionFields:
+        """What the row says of a subscription, its expression not yet read."""
+        return fields_from_json(self.raw, self.name, schema)
 
 
 class Store(FactStore):
@@ -153,16 +163,15 @@ class Store(FactStore):
         """Forget all interests that are ranges: they mean nothing in another space."""
         self._run("DELETE FROM interests WHERE record LIKE ?", '{"ranges":%')
 
-    def interests(self, schema: Schema) -> Iterator[KeptInterest]:
+    def interests(self) -> Iterator[KeptInterest]:
         """All interests in the order in which they came."""
         rows = self._database.rows(
             "SELECT rowid, source, name, record FROM interests ORDER BY rowid"
         )
         for row, source, name, record in rows:
             with self.reading("interests", row):
-                raw, _ = decoded(record), (text_of(source), text_of(name))
-                wanted = interest_from_json(raw, name, schema)
-            yield KeptInterest(row, source, name, wanted)
+                kept = KeptInterest(row, text_of(source), text_of(name), decoded(record))
+            yield kept
 
     # Events.
 

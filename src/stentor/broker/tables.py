@@ -27,8 +27,9 @@ from stentor.broker.messages import (
     Outgoing,
     about,
 )
-from stentor.broker.store import NoStore, Store
+from stentor.broker.store import KeptInterest, NoStore, Store
 from stentor.engine import Engine
+from stentor.engine.calls import subscribe_texts
 from stentor.engine.engine import step_checked
 from stentor.engine.report import Answer
 from stentor.engine.why_not import Rejection
@@ -46,6 +47,7 @@ from stentor.model.record import (
     Withdraw,
 )
 from stentor.model.values.time import read_time
+from stentor.wire.records import SubscriptionFields
 
 
 class Tables:
@@ -66,7 +68,7 @@ class Tables:
     ) -> None:
         self._home, self._schema, self._space = home, schema, space
         self._links, self._names, self._store = links, names, store
-        self.clients: ExpiringValues[Subscription] = ExpiringValues()
+        self.clients: ExpiringValues[Subscription | KeptInterest] = ExpiringValues()
         self.events = BrokerLiveEvents(schema, space)
         self.stranded: deque[Event] = deque()  # were on their way when neighbours changed
         self._engine = Engine(index, schema=schema, clock=None, most_ahead=None)
@@ -110,7 +112,7 @@ class Tables:
         if isinstance(record, Subscribe):
             subscription = record.subscription
         else:
-            subscription = replace(self.clients[record.id], at=record.at)
+            subscription = replace(self.own_client(record.id), at=record.at)
         self.clients.keep(subscription.id, subscription, subscription.until)
         self._store.keep_interest(CLIENT, subscription.id, subscription)
         return self._own(subscription)
@@ -202,7 +204,17 @@ class Tables:
 
     def client(self, id: str) -> Subscription | None:
         """The client's subscription *id*, if there is one."""
-        return self.clients[id] if id in self.clients else None  # noqa: SIM401
+        return self.own_client(id) if id in self.clients else None
+
+    def own_client(self, id: str) -> Subscription:
+        """The client's subscription *id*, which there is; one of the store is read just once."""
+        found = self.clients[id]
+        if isinstance(found, KeptInterest):
+            read = found.wanted(self._schema)
+            assert isinstance(read, Subscription)
+            self.clients.replace(id, read)
+            return read
+        return found
 
     def live_event(self, id: str) -> Event | None:
         """The live event *id*, if there is one."""
@@ -250,7 +262,7 @@ class Tables:
 
     def interests_except(self, neighbour: str) -> dict[str, AnyInterest]:
         """What the clients and all neighbours but this one want, by the names that links know."""
-        own = (self._own(self.clients[id]) for id in self.clients)
+        own = (self._own(self.own_client(id)) for id in self.clients)
         found: list[tuple[str, AnyInterest]] = [(CLIENT, one) for one in own]
         for other, link in self._links.items():
             if other != neighbour:
@@ -404,28 +416,26 @@ class Tables:
         if store.fact("space", object) != space:
             store.forget_ranges()
             store.keep_fact("space", space)
-        interests = list(store.interests(self._schema))  # they say most of kinds, and come first
-        records: list[Record] = []
-        rows: list[tuple[str, int]] = []
+        interests = list(store.interests())
+        self._restore_clients(store, interests, time)
+        records: list[tuple[str, int, Record]] = []
+        for one in interests:  # they say most of kinds, and come before events
+            if one.source == CLIENT:
+                continue
+            with store.reading("interests", one.row):
+                wanted, link = one.wanted(self._schema), self._links[one.source]
+                if isinstance(wanted, Subscription):
+                    link.insert(Interest(one.name, wanted))
+                    record = with_engine_id(one.source, Subscribe(wanted, time))
+                    records.append(("interests", one.row, record))
+                else:
+                    check_ranges(wanted, self._space)
+                    link.insert(RangeInterest(one.name, wanted))
         versions = store.versions()
         for row, event in store.events(self._schema):
             version, _, own = versions.pop(event.id, (0, None, False))
             self.events.hold(event, version, own=own)
-            records.append(Publish(event, time))
-            rows.append(("events", row))
-        for row, source, name, wanted in interests:
-            if not isinstance(wanted, Subscription):
-                with store.reading("interests", row):
-                    check_ranges(wanted, self._space)
-                    self._links[source].insert(RangeInterest(name, wanted))
-                continue
-            records.append(with_engine_id(source, Subscribe(wanted, time)))
-            rows.append(("interests", row))
-            if source == CLIENT:
-                self.clients.keep(wanted.id, wanted, wanted.until)
-            else:
-                with store.reading("interests", row):
-                    self._links[source].insert(Interest(name, wanted))
+            records.append(("events", row, Publish(event, time)))
         for row, neighbour, event in store.forwards(self._schema):
             with store.reading("forwards", row):
                 is_stranded = neighbour == CLIENT
@@ -433,9 +443,23 @@ class Tables:
         for id, (version, until, own) in versions.items():
             self.events.remember(id, version, until)
             (self.events.own.add if own else self.events.own.discard)(id)
-        for (table, row), answer in zip(rows, self._step(records), strict=True):
+        answers = self._step([record for _, _, record in records])
+        for (table, row, _), answer in zip(records, answers, strict=True):
             if isinstance(answer, StentorError):
                 raise store.damaged(str(answer), table, row)
+
+    def _restore_clients(self, store: Store, kept: list[KeptInterest], time: int) -> None:
+        """Take over what clients want: compiled shape by shape, their trees not even read."""
+        keyed: list[SubscriptionFields] = []
+        own = [one for one in kept if one.source == CLIENT]
+        for one in own:
+            with store.reading("interests", one.row):
+                fields = one.fields(self._schema)
+            self.clients.keep(one.name, one, fields.until)
+            keyed.append(fields._replace(id=engine_id(CLIENT, one.name)))
+        for one, answer in zip(own, subscribe_texts(self._engine, keyed, time), strict=True):
+            if isinstance(answer, StentorError):
+                raise store.damaged(str(answer), "interests", one.row)
 
     def stats(self) -> dict[str, int]:
         """Counts: clients' subscriptions, what neighbours want and its ranges, live events."""
@@ -454,8 +478,7 @@ class Tables:
         assert known >= keys
         for key in known - keys:  # the engine knows the time with its next record
             until = read_time(self._engine.get(key).get("until"), "until")
-            assert until is not None, key
-            assert until <= time, key
+            assert until is not None and until <= time, key  # noqa: PT018
 
     def _exact_keys(self) -> Iterator[str]:
         for neighbour, link in self._links.items():

@@ -16,9 +16,11 @@ import typer
 from stentor._files import replaced
 from stentor.cli.inputs import JsonOption, RejectedFile, SchemaOption, feed, read_schema
 from stentor.cli.match import check_out, check_output, file_of
+from stentor.cli.rejected import MostRejectedOption, RejectedShare
 from stentor.cli.screen import summarise
 from stentor.engine import Engine
 from stentor.wire.records import subscription_from_dict
+from stentor.wire.rejected import Rejected
 from stentor.wire.table_writers import subscriptions_to_table
 
 #: Subscriptions that the summary names, those that cover the most.
@@ -46,6 +48,7 @@ def command(
         Path, typer.Option(help="Where bad records go, with their reasons, if there are any.")
     ] = Path("rejected.jsonl"),
     schema: SchemaOption = None,
+    most_rejected: MostRejectedOption = 0.5,
     as_json: JsonOption = False,
 ) -> None:
     """Reduce the subscriptions of a file to those that no other one covers.
@@ -60,9 +63,16 @@ def command(
     for path in (out, pairs, rejected):
         check_output(path, [subscriptions])
     engine = Engine("scan", schema=read_schema(schema), clock=None)
+    share = RejectedShare(most_rejected)
     with RejectedFile(rejected) as rejects:
-        for _ in feed(engine, subscriptions, "subscribe", rejects.add):
-            pass
+
+        def on_rejected(source: Path, bad: Rejected) -> None:
+            rejects.add(source, bad)
+            share.reject(source, bad)
+
+        for _, taken in feed(engine, subscriptions, "subscribe", on_rejected):
+            share.take(subscriptions, taken.total())
+        share.finish(subscriptions)
     found = engine.redundant()
     left_out = {one.id for one in found}
     kept = [id for id in engine if id not in left_out]
@@ -76,7 +86,7 @@ def command(
         "forwarded": len(kept),
         "redundant": len(found),
         "share forwarded": round(len(kept) / max(len(engine), 1), 4),
-        "rejected": rejects.count,
+        **share.summary(as_json=as_json),
         "seconds": round(perf_counter() - start, 3),
     }
     if rejects.count:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import TextIOWrapper
@@ -22,7 +23,7 @@ from stentor.engine import Engine
 from stentor.engine.report import Report
 from stentor.errors import DisagreementError, JavaEndedError, SettingsError, StentorError
 from stentor.model import Schema
-from stentor.model.record import EVENT_OPS, Op, Publish, Record
+from stentor.model.record import EVENT_OPS, Op, Publish, Record, Update
 from stentor.wire.files import open_records
 from stentor.wire.formats import ReadSettings
 from stentor.wire.json_text import to_json
@@ -162,8 +163,12 @@ def feed(
     on_rejected: OnRejected,
     top: int | None = None,
     columns: list[str] | None = None,
-) -> Iterator[tuple[Report, int]]:
-    """Let the records of *path* happen to *engine*: a report at a time, and how many were good."""
+) -> Iterator[tuple[Report, Counter[str]]]:
+    """Let the records of *path* happen to *engine*: a report at a time, and what was done in it.
+
+    That is how many good records there were of each operation. With *top* an update is refused:
+    who enters by it has no score.
+    """
     settings = read_settings(op, columns, engine.limits)
     with progress(f"Reading {path.name}", size_of(path)) as advance:
         for chunk in open_records(path, engine.schema, settings):
@@ -175,15 +180,17 @@ def feed(
                     on_rejected(
                         path, refused(one, "this is an event, not a subscription", location)
                     )
+                elif top is not None and isinstance(one, Update):
+                    on_rejected(path, refused(one, "an update has no k best: publish it", location))
                 else:
                     good.append((one, location))
             report = engine.step([record for record, _ in good], top=top)
-            taken = 0
+            taken: Counter[str] = Counter()
             for (record, location), answer in zip(good, report, strict=True):
                 if isinstance(answer, StentorError):
                     on_rejected(path, refused(record, str(answer), location))
                 else:
-                    taken += 1
+                    taken[type(record).__name__.lower()] += 1
             advance(chunk.bytes_read)
             yield report, taken
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ import typer
 from stentor._files import replaced
 from stentor.cli.inputs import (
     ANSWER_NO,
+    UNUSABLE,
     ColumnsOption,
     EventsOption,
     JsonOption,
@@ -28,6 +30,7 @@ from stentor.cli.inputs import (
     shown_location,
 )
 from stentor.cli.match_spark import SparkMatch
+from stentor.cli.rejected import MostRejectedOption, RejectedShare
 from stentor.cli.screen import MasterOption, progress, size_of, summarise
 from stentor.engine import Engine
 from stentor.engine.report import Report
@@ -58,6 +61,7 @@ def command(
     columns: ColumnsOption = None,
     schema: SchemaOption = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads that match.")] = 1,
+    most_rejected: MostRejectedOption = 0.5,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first bad record (exit code 1).")
     ] = False,
@@ -83,7 +87,8 @@ def command(
     """Match the events of a file with the subscriptions of another.
 
     Each match is a line `{"event": …, "subscription": …}`. A bad record never stops the run: it is
-    counted and written to the rejected file with its reason.
+    counted and written to the rejected file with its reason. Where most of the first ones are bad,
+    a column or a type is wrong, and it stops. An update matches the subscriptions that it enters.
 
         stentor match -s subscriptions.jsonl -e events.jsonl -o matches.parquet
     """
@@ -98,13 +103,14 @@ def command(
             index=index,
             schema=schema,
             strict=strict,
+            most_rejected=most_rejected,
             master=master,
         )
         try:
             counts = job.run()
         except RecordError as error:
             print(f"stentor: {error}", file=sys.stderr)
-            raise typer.Exit(ANSWER_NO) from None
+            raise typer.Exit(ANSWER_NO if strict else UNUSABLE) from None
         summarise(counts, as_json=as_json, to_output=file_of(out) is not None)
         return
     if subscriptions is None:
@@ -114,25 +120,36 @@ def command(
     check_output(rejected, [subscriptions, events])
     writer = MatchWriter(out, scored=top is not None)
     engine = Engine(index, schema=read_schema(schema), clock=None, threads=threads)
+    share = RejectedShare(most_rejected)
     with ExitStack() as stack:
         rejects = stack.enter_context(RejectedFile(rejected))
 
         def on_rejected(source: Path, bad: Rejected) -> None:
             rejects.add(source, bad)
+            share.reject(source, bad)
             if strict:
                 print(f"stentor: {shown_location(source, bad)}: {bad.reason}", file=sys.stderr)
                 raise typer.Exit(ANSWER_NO)
 
         never = 0
-        for report, _ in feed(engine, subscriptions, "subscribe", on_rejected):
+        for report, taken in feed(engine, subscriptions, "subscribe", on_rejected):
             never += len(report.never)
+            share.take(subscriptions, taken.total())
+        share.finish(subscriptions)
         stack.enter_context(writer)
-        count = _match(engine, events, writer, top, on_rejected, columns)
+        done: Counter[str] = Counter()
+        reports = _published if is_parquet(events) else _fed
+        for report, taken in reports(engine, events, on_rejected, top, columns):
+            writer.write(_wanted(report))
+            done += taken
+            share.take(events, taken.total())
+        share.finish(events)
     counts = {
         "subscriptions": len(engine),
-        "events": count,
+        "events": done.pop("publish", 0) + done.pop("update", 0),
         "matches": writer.count,
-        "rejected": rejects.count,
+        **share.summary(as_json=as_json),
+        **{f"{word} records": count for word, count in sorted(done.items())},
         "seconds": round(perf_counter() - start, 3),
     }
     if never:
@@ -142,21 +159,17 @@ def command(
     summarise(counts, as_json=as_json, to_output=writer.has_file)
 
 
-def _match(
-    engine: Engine,
-    events: Path,
-    writer: MatchWriter,
-    top: int | None,
-    on_rejected: OnRejected,
-    columns: list[str] | None = None,
-) -> int:
-    """Publish all events of a file; how many were good."""
-    reports = _published if is_parquet(events) else _fed
-    count = 0
-    for report, good in reports(engine, events, on_rejected, top, columns):
-        writer.write(report.matches)
-        count += good
-    return count
+def _wanted(report: Report) -> Any:
+    """Who wants the events of *report*: those that came, and those that an update changed."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    entered = report.changes.filter(pc.equal(report.changes["change"], "entered"))
+    if not entered.num_rows:
+        return report.matches
+    columns = report.matches.column_names
+    both = pa.concat_tables([report.matches, entered.select(columns)])
+    return both.sort_by("record")
 
 
 def _fed(
@@ -165,7 +178,7 @@ def _fed(
     on_rejected: OnRejected,
     top: int | None,
     columns: list[str] | None,
-) -> Iterator[tuple[Report, int]]:
+) -> Iterator[tuple[Report, Counter[str]]]:
     return feed(engine, events, "publish", on_rejected, top, columns)
 
 
@@ -175,7 +188,7 @@ def _published(
     on_rejected: OnRejected,
     top: int | None,
     columns: list[str] | None,
-) -> Iterator[tuple[Report, int]]:
+) -> Iterator[tuple[Report, Counter[str]]]:
     """The events of a Parquet file, which need not become records one by one."""
     rows_before, mapping = 0, ColumnMapping.of_texts(columns or [])
     with progress(f"Reading {events.name}", size_of(events)) as advance:
@@ -186,7 +199,7 @@ def _published(
                 on_rejected(events, Rejected(bad["reason"], text, row=rows_before + bad["record"]))
             rows_before += table.num_rows
             advance(bytes_read)
-            yield report, table.num_rows - report.rejected.num_rows
+            yield report, Counter(publish=table.num_rows - report.rejected.num_rows)
 
 
 def file_of(out: Path | None) -> Path | None:

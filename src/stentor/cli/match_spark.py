@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from stentor.cli.inputs import read_schema
+from stentor.cli.rejected import RejectedShare
 from stentor.cli.screen import need_spark, spark_session, timed_line
 from stentor.errors import RecordError, SettingsError
 from stentor.index.storage.folders import local_folder
@@ -44,6 +45,7 @@ class SparkMatch:
     index: str = "auto"
     schema: Path | None = None
     strict: bool = False
+    most_rejected: float = 1.0
     master: str | None = None
 
     def run(self) -> dict[str, Any]:
@@ -56,7 +58,7 @@ class SparkMatch:
         with spark_session(self.master, name="stentor match") as spark, as_stentor_errors():
             with timed_line(f"Reading {self.events}"):
                 events = _Rows.read(spark, self.events, "events", self._kinds)
-                events.check(self.strict)
+                events.check(self.strict, self.most_rejected)
             events.show()
             with self._built(spark, events) as snapshot:
                 _show(str(self.subscriptions or self.snapshot), snapshot.sentences)
@@ -69,6 +71,7 @@ class SparkMatch:
             "matches": count,
             "rejected subscriptions": snapshot.rejected,
             "unreadable events": events.bad,
+            **({"share unreadable": round(events.bad / events.count, 4)} if events.bad else {}),
             "seconds": round(perf_counter() - start, 3),
         }
 
@@ -116,11 +119,15 @@ class SparkMatch:
                 path = Path(stack.enter_context(TemporaryDirectory(prefix="stentor-"))) / "snapshot"
             with timed_line(f"Reading {self.subscriptions} and building the index"):
                 rows = _Rows.read(spark, self.subscriptions, "changes", None)
-                rows.check(self.strict)
+                rows.check(self.strict, self.most_rejected)
                 rows.show()
                 built = build_snapshot(
                     rows.good, path, schema=events.good, index=self.index, rejected=self._policy
                 )
+            share = RejectedShare(self.most_rejected)
+            for sentence in built.sentences:
+                share.count_reason(sentence)
+            share.judge(str(self.subscriptions), rows.count - rows.bad, built.rejected)
             yield built
 
     def _matches(self, events: DataFrame, snapshot: Snapshot) -> DataFrame:
@@ -138,8 +145,13 @@ class _Rows:
     good: DataFrame
     count: int
     bad: int
-    reasons: tuple[str, ...]
-    """The most frequent ones."""
+    bad_rows: tuple[tuple[str, int], ...]
+    """The reasons, the most frequent ones first, each with its rows."""
+
+    @property
+    def reasons(self) -> list[str]:
+        """The most frequent ones, as they are told."""
+        return [f"{rows:,} × {reason}" for reason, rows in self.bad_rows[:_MOST_SHOWN]]
 
     @classmethod
     def read(
@@ -160,11 +172,14 @@ class _Rows:
         bad = [(row[Origin.PROBLEM], row["count"]) for row in seen if row[Origin.PROBLEM]]
         good = df.where(f"{Origin.PROBLEM} IS NULL")
         count = sum(row["count"] for row in seen)
-        reasons = tuple(f"{rows:,} × {reason}" for reason, rows in bad[:_MOST_SHOWN])
-        return cls(str(path), good, count, sum(rows for _, rows in bad), reasons)
+        return cls(str(path), good, count, sum(rows for _, rows in bad), tuple(bad))
 
-    def check(self, strict: bool) -> None:
-        """A RecordError where a *strict* run meets a row that cannot be read."""
+    def check(self, strict: bool, most_rejected: float) -> None:
+        """A RecordError where a *strict* run meets a row that cannot be read, any run most rows."""
+        share = RejectedShare(most_rejected)
+        for reason, rows in self.bad_rows:
+            share.count_reason(reason, rows)
+        share.judge(self.name, self.count, self.bad)
         if strict and self.bad:
             raise RecordError(
                 f"{self.name}: {self.bad:,} of {self.count:,} rows cannot be read, for example: "

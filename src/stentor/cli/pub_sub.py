@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stentor.cli.explain import read_location_option
 from stentor.cli.inputs import ANSWER_NO
-from stentor.errors import RecordError, SettingsError
+from stentor.errors import RecordError, ServiceError, SettingsError
 from stentor.wire.formats import ReadSettings, objects_of
 from stentor.wire.json_text import from_json, to_json
+
+if TYPE_CHECKING:
+    from stentor.client import Client
 
 UrlOption = Annotated[
     str, typer.Option(envvar="STENTOR_URL", help="Where the service is; also `STENTOR_URL`.")
 ]
 KeyOption = Annotated[
     str | None, typer.Option(envvar="STENTOR_KEY", help="An API key or token; also `STENTOR_KEY`.")
+]
+TimeoutOption = Annotated[
+    float, typer.Option(min=0, help="Seconds until a service that does not answer is given up.")
 ]
 _URL = "http://127.0.0.1:8731"
 _BATCH = 500
@@ -33,6 +40,7 @@ def pub(
     ],
     url: UrlOption = _URL,
     key: KeyOption = None,
+    connect_timeout: TimeoutOption = 10.0,
 ) -> None:
     """Publish the events of FILE, or of the standard input as they come.
 
@@ -43,7 +51,8 @@ def pub(
     from stentor.client import Client
 
     published = refused = 0
-    with _opened(file) as source, Client(url, key=key, deliveries=False) as client:
+    sender = Client(url, key=key, deliveries=False, connect_timeout=connect_timeout)
+    with _opened(file) as source, sender as client:
         lines = _numbered(source)
         # From a terminal or a pipe each line goes at once: nobody knows when the next one comes.
         size = 1 if file == "-" else _BATCH
@@ -99,6 +108,7 @@ def sub(
     count: Annotated[int | None, typer.Option(min=1, help="End after so many deliveries.")] = None,
     url: UrlOption = _URL,
     key: KeyOption = None,
+    connect_timeout: TimeoutOption = 10.0,
 ) -> None:
     """Print what matches EXPRESSION as it is published, a JSON line each, until Ctrl-C.
 
@@ -111,10 +121,14 @@ def sub(
     from stentor.client import Client, ReceivedGap
 
     name = id or f"sub-{secrets.token_hex(6)}"
-    with Client(url, key=key, client=_client_name(name)) as client:
-        client.subscribe(name, expression, at=read_location_option(at))
-        print(f"waiting as {name}", file=sys.stderr, flush=True)
+    kept = _client_name(name)
+    with (
+        _ended_by_signals(),
+        Client(url, key=key, client=kept, connect_timeout=connect_timeout) as client,
+    ):
         try:
+            client.subscribe(name, expression, at=read_location_option(at))
+            print(f"waiting as {name}", file=sys.stderr, flush=True)
             for printed, one in enumerate(client.deliveries(), start=1):
                 if isinstance(one, ReceivedGap):
                     print(f"{one.first} to {one.last} were {one.reason}", file=sys.stderr)
@@ -125,7 +139,35 @@ def sub(
                     break
         finally:
             if id is None:
-                client.unsubscribe(name)
+                _forget(client, name, kept)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and a hang-up end what is done within like Ctrl-C; a second one ends at once."""
+    wanted = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    numbers = [one for one in wanted if one is not None]
+
+    def end(number: int, frame: object) -> None:
+        for one in numbers:
+            signal.signal(one, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    older = {one: signal.signal(one, end) for one in numbers}
+    try:
+        yield
+    finally:
+        for one, handler in older.items():
+            signal.signal(one, handler)
+
+
+def _forget(client: Client, id: str, name: str) -> None:
+    """End the subscription *id*, and the client *name* that was made for it."""
+    try:
+        client.request("DELETE", f"/v1/clients/{name}")
+    except ServiceError as error:
+        if error.kind != "not_found":  # it never came to be
+            print(f"the subscription {id} is still there: {error}", file=sys.stderr)
 
 
 def _client_name(id: str) -> str:

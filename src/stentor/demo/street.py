@@ -249,7 +249,7 @@ class Street:
         """The record of what happens at this *second* of the day."""
         match happening:
             case "arrive":
-                return self._arrive(second)
+                return self._come(second)
             case "publish":
                 shop = self.random.choice(self._shops)
                 self._published += 1
@@ -264,7 +264,7 @@ class Street:
                 location = degrees(self._somewhere())
                 return fault(self.random, self._faults, clock(second), location)
 
-    def _arrive(self, second: float) -> Record:
+    def _come(self, second: float) -> Record:
         random = self.random
         first, last = random.choice(FIRST_NAMES), random.choice(LAST_NAMES)
         walker = Walker(

@@ -51,6 +51,7 @@ from stentor.wire.limits import RecordLimits
 from stentor.wire.record import EventOp, EventReader
 from stentor.wire.records import (
     check_record,
+    rows_with_other_fields,
 )
 from stentor.wire.tables import (
     PlainRow,
@@ -383,6 +384,8 @@ class BatchReader:
             raise SettingsError(f"an expression is a text, got {type(expression).__name__}")
         table = to_arrow(subscriptions)
         fields, reasons = self._bad_rows(table)
+        if expression is None:
+            reasons = rows_with_other_fields(_parameters(table), "subscribe") | reasons
         owners, bad_owners = _read_each(table, "owner", read_owner)
         labels, bad_labels = _read_each(table, "labels", read_labels)
         for row, error in {**bad_labels, **bad_owners}.items():

@@ -6,10 +6,15 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from stentor.encoding.template import SubscriptionHeads
+from stentor.encoding.texts import TextEncoder
 from stentor.engine import cold
-from stentor.engine.batch import RecordEncoder
+from stentor.engine.batch import NewSubscriptions, RecordEncoder
 from stentor.engine.engine import Engine
-from stentor.engine.report import Report, WantedBy
+from stentor.engine.report import RecordBatch, Report, WantedBy
+from stentor.engine.tags import NO_TAGS, Tags
 from stentor.errors import NeverMatchesWarning, SettingsError, StentorError
 from stentor.language.check import check_expression
 from stentor.model import Subscription
@@ -17,7 +22,8 @@ from stentor.model.record import Move, Record, Subscribe, Unsubscribe, Withdraw
 from stentor.model.values import read_location
 from stentor.model.values.labels import read_labels, read_owner
 from stentor.model.values.string import read_id
-from stentor.model.values.time import read_time
+from stentor.model.values.time import NEVER, read_time
+from stentor.wire.records import SubscriptionFields
 
 #: The methods of an engine whose calls may be answered together.
 TOGETHER = frozenset(("subscribe", "unsubscribe", "move", "publish", "update", "withdraw"))
@@ -43,6 +49,28 @@ def answer_together(engine: Engine, calls: Sequence[Call]) -> list[Any]:
             message = f"subscription {call.args[0]!r} can never match: it asks for a contradiction"
             warnings.warn(message, NeverMatchesWarning, stacklevel=2)
     return [answer.changes if isinstance(answer, _Never) else answer for answer in found]
+
+
+def subscribe_texts(engine: Engine, fields: Sequence[SubscriptionFields], time: int) -> Report:
+    """Let the subscriptions that *fields* describe be there since *time*; an answer for each.
+
+    For brokers: keys may be longer than ids. Cost: that of `subscribe_batch` of texts.
+    """
+    untils = [NEVER if one.until is None else one.until for one in fields]
+    position = np.full((len(fields), 2), np.nan)
+    for row, one in enumerate(fields):
+        if one.at is not None:
+            position[row] = one.at
+    heads = SubscriptionHeads([one.id for one in fields], position, np.array(untils, np.int64))
+    with engine._lock:
+        encoder = TextEncoder(engine.schema, engine.limits.expression)
+        encoded = encoder.encode([one.text for one in fields], heads)
+        good = [fields[row] for row in encoded.rows.tolist()]
+        ids, times = [one.id for one in good], np.full(len(good), time, np.int64)
+        tags = [Tags(one.owner, one.labels) for one in good]
+        own = tags if any(one != NO_TAGS for one in tags) else None
+        arriving = NewSubscriptions(encoded.columns, ids, [one.text for one in good], times, own)
+        return engine._report(RecordBatch(len(fields), ids, encoded.rows, encoded.errors), arriving)
 
 
 class _Never(NamedTuple):

@@ -3,7 +3,8 @@
 Kernels are plain Python: the same text, so the same answers, some hundred times as slow as
 compiled. For a few hundred subscriptions that is milliseconds, and compiling takes a minute. So a
 child process compiles them into the cache meanwhile, and then they are taken from there. A large
-engine waits for it.
+engine waits for it. Where this process ends first, the child goes on without it for some minutes at
+most (`warm.main`): a script that is short leaves compiled kernels to the next.
 
 Where there is no cache, the child fails, or `STENTOR_WAIT=1` is set, kernels are compiled in this
 process when they are first called.
@@ -59,7 +60,7 @@ main()
 """
 
 
-#: All of this process, to be ended with it and to be forgotten in a fork.
+#: All of this process, to be left when it ends and to be forgotten in a fork.
 _COMPILATIONS: list[Compilation] = []
 _ENGINES: weakref.WeakSet[Engine] = weakref.WeakSet()
 
@@ -97,6 +98,16 @@ class Compilation:
         with self._lock:
             self._plain -= 1
             self._is_running()
+
+    def leave(self) -> None:
+        """Let the child go on without this process, which ends."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            assert process.stdin is not None
+            process.returncode = 0  # or Python would warn of it
+            process.stdin.close()  # it notices
+            if self._waiting.acquire(blocking=False):
+                _close(process)
 
     def stop(self) -> None:
         """End the child."""
@@ -136,11 +147,10 @@ class Compilation:
         return not self.is_over
 
     def _start(self) -> None:
-        announce_compilation(self._packages[0])
         try:
             self._process = subprocess.Popen(
                 [_PYTHON, "-P", "-c", _START, str(Path(__file__).parents[2]), self._name],
-                stdin=subprocess.PIPE,  # when it is closed, the child knows that this process ended
+                stdin=subprocess.PIPE,  # closed when this process ends, however that comes
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
@@ -150,6 +160,7 @@ class Compilation:
         except OSError:
             self.is_over = True
         else:
+            announce_compilation(self._packages[0], by_child=True)
             allow_plain(self)
 
     def _wait(self) -> None:
@@ -322,9 +333,15 @@ def packages_of(name: str) -> list[str]:
     return [known.pop(name), *known.values()]
 
 
-def _stop_all() -> None:
+def stop_all() -> None:
+    """End all children of this process: what they write to is about to be removed."""
     for one in _COMPILATIONS:
         one.stop()
+
+
+def _leave_all() -> None:
+    for one in _COMPILATIONS:
+        one.leave()
 
 
 def _after_fork() -> None:
@@ -338,6 +355,6 @@ def _after_fork() -> None:
             engine._raw_state.cut_off()
 
 
-atexit.register(_stop_all)
+atexit.register(_leave_all)
 if hasattr(os, "register_at_fork"):  # not on Windows, where nothing is forked
     os.register_at_fork(after_in_child=_after_fork)

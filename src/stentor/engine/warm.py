@@ -6,15 +6,18 @@ dozen subscriptions split its nodes.
 
 from __future__ import annotations
 
+import _thread
 import os
+import signal
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -29,6 +32,7 @@ from stentor.index.storage.folders import locked
 _SETTINGS = {
     "ap_tree": ["", "fanout=4 leaf=2"],
     "be_star_tree": ["", "capacity=2 window=2"],
+    "packed": ["", "pending=1 foreground=2 fan_in=2"],
 }
 _SCHEMA = {
     "price": "number",
@@ -39,6 +43,12 @@ _SCHEMA = {
     "made": "timestamp",
 }
 _SECONDS_BETWEEN = 0.2  # looks at whether another process is done
+#: Seconds that a child goes on after the process that started it, where the environment has none.
+LINGERING: Final = 300.0
+#: In the environment: other seconds; 0 ends it at once.
+LINGER: Final = "STENTOR_LINGER"
+_GRACE = 10.0  # seconds until a process that ought to end does so without tidying up
+_NICE = 10
 _NEAR = "ST_DWithin(loc, here(), {metres})"
 _EXPRESSIONS = [
     "price < {number}",
@@ -83,8 +93,15 @@ def compile_kernels(name: str, announce: Callable[[str], None] = lambda stage: N
     note_compiled(*packages_of(name))
 
 
-def compile_once(name: str, announce: Callable[[str], None] = lambda stage: None) -> None:
-    """`compile_kernels`, unless it was done; where another process is at it, wait for that one."""
+def compile_once(
+    name: str,
+    announce: Callable[[str], None] = lambda stage: None,
+    is_awaited: Callable[[], bool] = lambda: True,
+) -> None:
+    """`compile_kernels`, unless it was done.
+
+    Where another process is at it, wait for that one, as long as this *is_awaited*.
+    """
     folder = cache_folder()
     if folder is None:
         compile_kernels(name, announce)
@@ -92,7 +109,10 @@ def compile_once(name: str, announce: Callable[[str], None] = lambda stage: None
         try:
             with locked(folder / f"{name}.lock"):
                 compile_kernels(name, announce)
+            return
         except BlockingIOError:
+            if not is_awaited():
+                return
             time.sleep(_SECONDS_BETWEEN)
 
 
@@ -212,14 +232,45 @@ def _events() -> Any:
 def main() -> None:
     """Compile what the arguments name; for a process that another one has started.
 
-    It says each stage on standard output, and ends when its standard input does: when the other
-    process has ended, however that came.
+    It says each stage on standard output. When its standard input ends, the other process has
+    ended, however that came. Then it goes on alone, so that the next process finds kernels:
+    silently, at low priority, unless yet another process is at the same, and for `LINGERING`
+    seconds at most; each kernel is kept as soon as it is compiled.
     """
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    is_left = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # temporary folders are removed
+    threading.Thread(target=_outlive, args=(is_left,), daemon=True).start()
     for name in sys.argv[1:]:
-        compile_once(name, lambda stage: print(stage, flush=True))
+        compile_once(name, _say, lambda: not is_left.is_set())
 
 
-def _end_with_input() -> None:
-    sys.stdin.buffer.read()
+def _say(stage: str) -> None:
+    with suppress(OSError):  # nobody listens any more
+        os.write(1, f"{stage}\n".encode())
+
+
+def _outlive(is_left: threading.Event) -> None:
+    """Wait for the end of the process that started this one; then end this one in time."""
+    with suppress(OSError):
+        while os.read(0, 1024):
+            pass
+    is_left.set()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    if hasattr(os, "setpriority"):
+        os.setpriority(os.PRIO_PGRP, 0, _NICE)  # all threads; the group is this process's own
+    folder = cache_folder()
+    if folder is not None and folder.is_absolute():
+        os.chdir(folder.anchor)  # or the folder it was started in could not be unmounted
+    time.sleep(_seconds_left())
+    _thread.interrupt_main(signal.SIGTERM)
+    time.sleep(_GRACE)
     os._exit(1)
+
+
+def _seconds_left() -> float:
+    """How long to go on alone: at most a day."""
+    with suppress(ValueError):
+        return min(max(0.0, float(os.environ.get(LINGER) or LINGERING)), 86_400.0)
+    return LINGERING

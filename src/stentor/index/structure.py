@@ -28,18 +28,14 @@ from stentor.index.live import LiveSignatures
 from stentor.index.table import FROM_THE_START, EventTable, SubscriptionTable
 from stentor.index.verify import best_of, scores_of
 from stentor.index.verify.candidates import Candidates, Tally, verify
-from stentor.index.verify.scratch import EventScratch
-from stentor.index.verify.single import (
-    NO_SCORES,
-    NOTHING_PROVED,
-    SingleMatch,
-    SingleScratch,
-    kept_with,
-)
+from stentor.index.verify.scratch import EventScratch, ScratchSize, scratch_for
+from stentor.index.verify.single import NO_SCORES, NOTHING_PROVED, SingleMatch
 from stentor.model import Scoring
 
 #: Events of a tile: those that one kernel call matches together.
 TILE = 512
+#: Candidates of a single event that fit at first.
+FIRST_CANDIDATES = 1 << 10
 
 Pairs = TypeVar("Pairs", MatchPairs, ScoredPairs)
 
@@ -73,6 +69,55 @@ def concatenate_pairs(parts: Sequence[Pairs]) -> Pairs:
 
 
 Bool = npt.NDArray[np.bool_]
+
+
+class SingleScratch:
+    """The memory that matching one event takes; it grows, and never shrinks.
+
+    It is kept with the event's own, from call to call: one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._columns: EventColumns | None = None
+        self._widest = ScratchSize()
+        self._scratch: EventScratch | None = None
+        self.found = _empty_match(FIRST_CANDIDATES)
+
+    def fitting(self, event: EventBuffer) -> EventScratch:
+        """A scratch that *event* fits into."""
+        attributes, terms = event.attributes, event.term_count
+        if (
+            self._scratch is None
+            or event.columns is not self._columns
+            or attributes > self._widest.attributes
+            or terms > self._widest.terms
+        ):
+            self._columns = event.columns
+            # More than is needed now: the next event need not make it anew.
+            self._widest = self._widest.joined(ScratchSize(2 * attributes, 2 * terms + 16))
+            self._scratch = scratch_for(event.columns, self._widest)
+        return self._scratch
+
+    def grow(self, candidates: int) -> None:
+        """Grow to so many *candidates*."""
+        self.found = _empty_match(candidates + candidates // 4)
+
+
+def kept_with(event: EventBuffer) -> SingleScratch:
+    """The scratch that goes with *event*."""
+    if event.kept is None:
+        event.kept = SingleScratch()
+    kept: SingleScratch = event.kept
+    return kept
+
+
+def _empty_match(candidates: int) -> SingleMatch:
+    return SingleMatch(
+        np.zeros(candidates, np.int64),
+        np.empty(candidates, np.int64),
+        np.empty(candidates, np.int64),
+        np.empty(candidates),
+    )
 
 
 class Structure(Index):
@@ -207,11 +252,11 @@ class Structure(Index):
         """How many rows want *event*, and where they are, and with a *scoring* their scores."""
         single = kept_with(event)
         scratch = single.fitting(event)
-        while (count := self._search_one(event, scratch, scoring, single.found)) < 0:
+        while (count := self._match_into(event, scratch, scoring, single.found)) < 0:
             single.grow(~count)
         return single, count
 
-    def _search_one(
+    def _match_into(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         """`_match_one` in one kernel: see `verify_one` for what it returns."""

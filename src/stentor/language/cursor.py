@@ -20,6 +20,7 @@ from stentor.language.literals import (
     unquote,
     unquote_name,
 )
+from stentor.language.regular import TableBudget
 from stentor.model.kind import Kind
 from stentor.model.record import RECORD_FIELDS
 from stentor.model.schema import Schema
@@ -56,6 +57,7 @@ class Cursor:
         "literals",
         "parameters",
         "schema",
+        "tables",
         "text",
         "tokens",
         "uses",
@@ -77,6 +79,7 @@ class Cursor:
         self.parameters = parameters
         self.literal = literal
         self.literals = 0
+        self.tables = TableBudget(limits.pattern_work)
         self.uses: dict[str, tuple[Kind, int, int]] = {}  # first predicate: kind, start, stop
 
     def with_position(

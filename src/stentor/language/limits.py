@@ -37,6 +37,10 @@ class Limits:
     """Of a LIKE pattern, in characters."""
     pattern_steps: int = 2_048
     """Of all LIKEs of the normal form, for each character of a text (`pattern.steps_of`)."""
+    pattern_work: int = 500_000
+    """Steps of building the tables of all its ILIKEs and RLIKEs: less than half a second."""
+    pattern_bytes: int = 4_000_000
+    """Of these tables, in all alternatives of the normal form."""
     words: int = 1_000
     """Of one has_all or has_any."""
 

@@ -27,10 +27,11 @@ from stentor.language.predicates import check_limit, size_of
 from stentor.language.predicates import check_size as check_predicate
 from stentor.language.predicates.comparison import intersection
 from stentor.language.predicates.pattern import steps_of
+from stentor.language.regular import TableBudget, compiled
 from stentor.language.simplify import Known, simplify
 from stentor.language.syntax_errors import field_asked_for
 from stentor.language.tree import check_weight, leaves_of, tree_depth
-from stentor.model import Expression, Like, Predicate, Weighted
+from stentor.model import Expression, Like, Predicate, Regular, Weighted
 from stentor.model.record import RECORD_FIELDS
 
 #: Comparing all pairs is quadratic; larger forms keep their absorbed alternatives.
@@ -124,6 +125,7 @@ def check_size(expression: Expression, limits: Limits) -> None:
     if limits.are_of_our_own:
         return
     leaves = list(leaves_of(expression))
+    tables = TableBudget(limits.pattern_work)
     check_limit("predicates", len(leaves), limits.predicates)
     for leaf in leaves:
         predicate: Predicate = leaf.predicate if isinstance(leaf, Weighted) else leaf
@@ -131,7 +133,7 @@ def check_size(expression: Expression, limits: Limits) -> None:
             check_weight(leaf.weight)
         if predicate.attribute in RECORD_FIELDS:
             raise field_asked_for(predicate.attribute)
-        check_predicate(predicate, limits)
+        check_predicate(predicate, limits, tables)
 
 
 def _check_expansion(positive: Positive, limits: Limits) -> int:
@@ -150,7 +152,7 @@ def _check_expansion(positive: Positive, limits: Limits) -> int:
             hint="split it into several subscriptions",
         )
     literals = _literals(positive)
-    if literals and not any(isinstance(literal.predicate, Like) for literal in literals):
+    if literals and not any(isinstance(one.predicate, Like | Regular) for one in literals):
         return size
     _, steps = _expanded_size(positive, _steps)
     if steps > limits.pattern_steps:
@@ -158,6 +160,13 @@ def _check_expansion(positive: Positive, limits: Limits) -> int:
             f"the expression's LIKEs take {_rounded(steps)} steps for each character of a text; "
             f"the limit is {limits.pattern_steps:,}",
             hint="shorten what stands between two % together with _, or split the subscription",
+        )
+    _, stored = _expanded_size(positive, _table_bytes)
+    if stored > limits.pattern_bytes:
+        raise LimitError(
+            f"the tables of the expression's ILIKEs and RLIKEs have {_rounded(stored)} bytes in "
+            f"all its alternatives; the limit is {limits.pattern_bytes:,}",
+            hint="split it into several subscriptions, or use IN instead of OR",
         )
     return size
 
@@ -181,6 +190,12 @@ def _expanded_size(positive: Positive, size_of: Callable[[Predicate], int]) -> t
 
 def _steps(predicate: Predicate) -> int:
     return steps_of(predicate.pattern) if isinstance(predicate, Like) else 0
+
+
+def _table_bytes(predicate: Predicate) -> int:
+    if not isinstance(predicate, Regular):
+        return 0
+    return len(compiled(predicate.syntax, predicate.pattern).table)
 
 
 def _size(predicate: Predicate) -> int:

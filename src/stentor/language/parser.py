@@ -186,7 +186,7 @@ class _Parser(Cursor):
         token = self.tokens[self.at]
         word = RESERVED.get(token, "")
         if word not in ("IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE"):
-            error = syntax_errors.expected("IN, BETWEEN or LIKE after NOT", token)
+            error = syntax_errors.expected("IN, BETWEEN, LIKE, ILIKE or RLIKE after NOT", token)
             raise self.with_position(error, self.at)
         self.at += 1
         return AFTER_ATTRIBUTE[word](self, attribute, start)

@@ -35,14 +35,15 @@ _HINTS = {
     **dict.fromkeys("\u2018\u2019\u201a\u201c\u201d\u201e\u00b4", _QUOTES),
 }
 _COMMENTS = ("--", "/*", "#")
+_BEHIND_ATTRIBUTE = ("BETWEEN", "LIKE", "ILIKE", "RLIKE", "IN", "IS", "NOT")
 _COMPARISONS = ("=", "!=", "<>", "<", "<=", ">", ">=")
 
 #: Words of other dialects, and what does the same here.
 _WORD_HINTS = {
     "WHERE": "write the condition alone, without WHERE",
     "SELECT": "write the condition alone, without SELECT … WHERE",
-    "RLIKE": "there are no regular expressions; LIKE has % and _",
-    "REGEXP": "there are no regular expressions; LIKE has % and _",
+    "REGEXP": "write RLIKE",
+    "SIMILAR": "write RLIKE",
     "CONTAINS": "write has_all(attribute, 'word')",
     "DATE": "write TIMESTAMP '2026-11-15'",
     "CASE": "there is no CASE: join conditions with AND, OR and NOT",
@@ -137,12 +138,12 @@ def no_predicate(token: str) -> ExpressionSyntaxError:
 
 def no_operator(attribute: str, token: str, following: str) -> ExpressionSyntaxError:
     """The error for *token* where an operator should follow *attribute*."""
-    error = expected("an operator (= != < <= > >= IN BETWEEN LIKE IS)", token)
+    error = expected("an operator (= != < <= > >= IN BETWEEN LIKE ILIKE RLIKE IS)", token)
     if attribute.upper() in ("WHERE", "SELECT"):
         error.hint = _WORD_HINTS[attribute.upper()]
     elif token == "." and following.isidentifier():
         error.hint = f"a name that has a dot in it goes in backquotes: `{attribute}.{following}`"
-    return _with_keyword(error, token, ("BETWEEN", "LIKE", "AND", "OR", "IN", "IS", "NOT"))
+    return _with_keyword(error, token, (*_BEHIND_ATTRIBUTE, "AND", "OR"))
 
 
 def no_joint(before: str, token: str, closing: str) -> ExpressionSyntaxError:
@@ -171,7 +172,7 @@ def _with_keyword(
 def lone_value(token: str) -> ExpressionSyntaxError:
     """The error for a value that *token*, which compares nothing, follows."""
     error = ExpressionSyntaxError("a value alone is not a condition")
-    if RESERVED.get(token) in ("IN", "BETWEEN", "LIKE", "IS", "NOT"):
+    if RESERVED.get(token) in _BEHIND_ATTRIBUTE:
         error.hint = f"an attribute stands before {token.upper()}"
     else:
         error.hint = _HINTS.get(token, "compare an attribute with it, as in price < 3300")

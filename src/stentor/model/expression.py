@@ -45,7 +45,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    r"""`attribute LIKE pattern`: `%` any text, `_` one character, `\` makes the next one plain."""
+    """`attribute LIKE pattern`: `%` any text, `_` one character, a backslash: the next is plain."""
 
     attribute: str
     pattern: str

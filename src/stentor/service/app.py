@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from stentor.errors import StentorError
 from stentor.service import streams  # its handlers are registered
 from stentor.service.auth import Gate
 from stentor.service.handlers import HANDLED, Handlers
@@ -47,6 +48,13 @@ _HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
+)
+#: What a page of one of the named origins may ask, and for how long it need not ask whether.
+_PREFLIGHT: Final = (
+    (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
+    (b"access-control-allow-headers", b"authorization, content-type, last-event-id"),
+    (b"access-control-max-age", b"600"),
+    (b"content-length", b"0"),
 )
 _MEDIA_TYPES: Final = {
     ".html": "text/html",
@@ -86,7 +94,11 @@ def application(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        await hub.start()
+        try:
+            await hub.start()
+        except StentorError as error:
+            service.start_error = error
+            raise
         await webhooks.start()
         await links.start()
         service.is_ready = True
@@ -122,6 +134,8 @@ def stop(service: Service) -> None:
     """Take nothing new, and end the connections that wait for more."""
     service.is_stopping = True
     service.hub.close_feeds(1001, "the server stops")
+    for socket in service.sockets:
+        socket.wake()
 
 
 def _routes(service: Service, links: Links) -> list[BaseRoute]:
@@ -201,12 +215,13 @@ class Door:
         self._app, self.service = app, service
         settings = service.settings
         self._origins = frozenset(one.rstrip("/") for one in settings.origins)
-        self._hosts = frozenset(("localhost", "127.0.0.1", "[::1]", settings.host.lower()))
+        names = ("localhost", "127.0.0.1", "[::1]", settings.host, *settings.hosts)
+        self._hosts = frozenset(one.lower() for one in names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, one connection, or the start and the end of it all."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, partial(self._send_start, send))
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         is_foreign = self._is_foreign(headers)
@@ -217,16 +232,32 @@ class Door:
                 return
             await self._app(scope, receive, send)
             return
-        await self._serve(scope, receive, send, is_foreign)
+        added: tuple[tuple[bytes, bytes], ...] = _HEADERS
+        if (origin := headers.get(b"origin", "").rstrip("/")) in self._origins:
+            allowed = (b"access-control-allow-origin", origin.encode("latin-1"))
+            added = (*_HEADERS, allowed, (b"vary", b"Origin"))
+            if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
+                start = {"type": "http.response.start", "status": 204}
+                await send({**start, "headers": [*added, *_PREFLIGHT]})
+                await send({"type": "http.response.body"})
+                return
+        await self._serve(scope, receive, send, is_foreign, added)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, is_foreign: bool) -> None:
+    async def _serve(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        is_foreign: bool,
+        added: tuple[tuple[bytes, bytes], ...],
+    ) -> None:
         start, status = time.perf_counter(), 0
 
         async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+                message["headers"] = [*message.get("headers", ()), *added]
             await send(message)
 
         try:
@@ -248,15 +279,28 @@ class Door:
                     (time.perf_counter() - start) * 1000,
                 )
 
+    async def _send_start(self, send: Send, message: Message) -> None:
+        """Leave the stack out of a failure that is raised, in a sentence, where it was started."""
+        if self.service.start_error is not None and "message" in message:
+            message = {**message, "message": ""}
+        await send(message)
+
     def _is_foreign(self, headers: dict[bytes, str]) -> bool:
-        """Whether another site's page asks, or one that has this server under another name."""
+        """Whether another site's page asks, or one that has this server under another name.
+
+        Where one has to say who one is, a name is no matter: a page that has it has no key.
+        """
         host = headers.get(b"host", "").lower()
-        if self.service.settings.is_loopback and host and _name_of(host) not in self._hosts:
+        is_open = self.service.settings.is_loopback and not self.service.gate.is_closed
+        if is_open and host and _name_of(host) not in self._hosts:
             return True
         origin = headers.get(b"origin")
         if origin is None or origin.rstrip("/") in self._origins:
             return False
-        return urlsplit(origin).netloc.lower() != host
+        try:
+            return urlsplit(origin).netloc.lower() != host
+        except ValueError:  # no address at all
+            return True
 
 
 def _name_of(host: str) -> str:

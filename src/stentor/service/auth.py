@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import os
 import secrets
 import time
@@ -28,16 +29,22 @@ _MOST_TICKETS: Final = 100_000
 _MOST_TOKEN: Final = 8_192
 #: Seconds between two looks at the file of keys: a key that was revoked is refused after that.
 _LOOK: Final = 1.0
+#: Needed for a call: some scope, whichever.
+ANY: Final = "any"
 
 
 class Principal(NamedTuple):
-    """An owner, and what it may do here."""
+    """An owner, and what it may do here: as long as its key is there and its token holds."""
 
     owner: str
     scopes: frozenset[str]
+    key: str = ""
+    ends: float = math.inf
 
     def need(self, scope: str) -> None:
-        """Refuse who lacks *scope*; `admin` has all."""
+        """Refuse who lacks *scope*; `admin` has all, and whoever has one has ANY."""
+        if scope == ANY and self.scopes:
+            return
         if scope not in self.scopes and "admin" not in self.scopes:
             raise RefusedError(403, "forbidden", f"this needs the scope {scope!r}")
 
@@ -132,7 +139,12 @@ class Keys:
         known = self._keys.get(parts[1]) if len(parts) == 3 and parts[0] == "stk" else None
         if known is None or not hmac.compare_digest(known.hash, _hash(parts[2])):
             return None
-        return Principal(known.owner, frozenset(known.scopes))
+        return Principal(known.owner, frozenset(known.scopes), known.id)
+
+    def has(self, id: str) -> bool:
+        """Whether there is a key of this id: asked of connections that were let in with it."""
+        self.refresh()
+        return id in self._keys
 
 
 def _hash(secret: str) -> str:
@@ -204,6 +216,13 @@ class Gate:
             raise RefusedError(401, "unauthorised", "no such key")
         return found
 
+    def admit_again(self, who: Principal) -> None:
+        """Refuse *who* was let in, where its key was revoked since or its token is too old."""
+        if who.key and not self.keys.has(who.key):
+            raise RefusedError(401, "unauthorised", "the key was revoked")
+        if time.time() >= who.ends:
+            raise RefusedError(401, "unauthorised", "the token is too old")
+
 
 class _JwtReader:
     def __init__(self, settings: JwtSettings) -> None:
@@ -238,4 +257,5 @@ class _JwtReader:
         owner, scope = claims.get("owner") or claims.get("sub"), claims.get("scope")
         if not isinstance(owner, str) or not NAME.fullmatch(owner) or not isinstance(scope, str):
             return None
-        return Principal(owner, frozenset(scope.split()) & frozenset(SCOPES))
+        scopes = frozenset(scope.split()) & frozenset(SCOPES)
+        return Principal(owner, scopes, ends=float(claims["exp"]))

@@ -6,95 +6,100 @@
         async for delivery in client.deliveries():
             ...                                   # acknowledged when the next one is asked for
 
-Frames that were not answered when a connection broke are sent again: an event may then come twice,
-under the same id. Deliveries come once: those that were seen are known by their sequence.
+Frames that were not answered when a connection broke are sent again, in order: an event may then
+come twice, under the same id. Deliveries come once: those that came before are known by their
+sequence. A frame with which the server ends the connection is refused by itself: where it may be
+one of several they are sent one by one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
+import os
 import random
-import threading
-import uuid
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus
 
 from stentor.errors import ServiceError, SettingsError
 from stentor.model import Changes, EventChanges
+from stentor.service.client_frames import (
+    ReceivedDelivery,
+    ReceivedGap,
+    RecordFrame,
+    RejectedRecord,
+    frames_of,
+    packed_record,
+    read_changes,
+    read_error,
+    read_event_changes,
+    read_http_error,
+)
 
-#: Records of one frame, seconds between two tries, and deliveries between two acknowledgements.
-FRAME: Final = 500
+#: Seconds for the first connection, for the close of one, and between two tries.
+CONNECT_TIMEOUT: Final = 10.0
+_CLOSE_TIMEOUT: Final = 5.0
 _FIRST_WAIT, _LAST_WAIT = 0.05, 2.0
+#: Deliveries, and seconds, between two acknowledgements.
 _ACKNOWLEDGE_EVERY: Final = 100
 _ACKNOWLEDGE_AFTER: Final = 0.2
-#: Codes with which the server refuses for good.
+#: Codes with which the server refuses for good, with which it refuses a frame, and for now.
 _FINAL: Final = {4401: "unauthorised", 4403: "forbidden", 4409: "conflict"}
-
-Given = TypeVar("Given")
-
-
-class ReceivedDelivery(NamedTuple):
-    """An event that a subscription matches now, or no longer.
-
-    *change* is `added` or `removed` where the subscription came or changed, `entered`, `left` or
-    `stayed` where the event was updated or withdrawn.
-    """
-
-    seq: int
-    subscription: str
-    change: str
-    time: str
-    event: dict[str, Any]
-
-
-class ReceivedGap(NamedTuple):
-    """Deliveries that will never come: the queue was full, or they were too old."""
-
-    first: int
-    last: int
-    reason: str
-
-
-class RejectedRecord(NamedTuple):
-    """An event or change that was refused: its position among those given, and why."""
-
-    position: int
-    error: ServiceError
+_FRAME: Final = {1007: "record", 1009: "too_large"}
+_TOO_MUCH: Final = 1013
+#: Statuses of an HTTP server before it that has lost it.
+_GATEWAY: Final = (500, 502, 503, 504)
 
 
 class AsyncClient:
     """A connection to the service at *url*, made again whenever it breaks.
 
     *key* is an API key or a token, *client* the name under which deliveries are kept. Whoever gives
-    `deliveries=False` only sends.
+    `deliveries=False` only sends. The first connection must be there within *connect_timeout*
+    seconds, later ones within *reconnect_timeout* (None: it is tried for ever).
     """
 
     def __init__(
-        self, url: str, *, key: str | None = None, client: str = "default", deliveries: bool = True
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        client: str = "default",
+        deliveries: bool = True,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        reconnect_timeout: float | None = None,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise SettingsError(f"expected a URL like http://127.0.0.1:8731, got {url!r}")
-        self.url, self.client = url.rstrip("/"), client
+        self.url, self.client, self._host = url.rstrip("/"), client, parts.netloc
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         query = urlencode(
             {"client": client, "format": "msgpack", "deliveries": str(deliveries).lower()}
         )
         self._socket_url = f"ws{self.url[4:]}/v1/ws?{query}"
-        self._unanswered: dict[int, tuple[dict[str, Any], asyncio.Future[dict[str, Any]]]] = {}
+        self._connect_timeout, self._reconnect_timeout = connect_timeout, reconnect_timeout
+        self._most_bytes = 0  # of a frame, as the server says
+        self._unanswered: dict[int, tuple[bytes, asyncio.Future[dict[str, Any]]]] = {}
         self._ref = 0
-        self._seen = 0
-        self._acknowledged = 0
+        self._to_send: deque[int] = deque()
+        self._sent: set[int] = set()  # over this connection, and not answered
+        self._is_careful = False  # whether each is answered before the next one is sent
+        self._wake = asyncio.Event()
+        self._delivered = self._seen = self._acknowledged = 0  # the last that came, was taken in
+        self._strange = 0  # of what waits, those of a store that is no more
+        self._may_acknowledge = True
         self._arrived: asyncio.Queue[ReceivedDelivery | ReceivedGap | ServiceError] = (
             asyncio.Queue()
         )
@@ -102,16 +107,28 @@ class AsyncClient:
         self._connected = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._late_ack: asyncio.TimerHandle | None = None
+        self._trouble = "it says nothing"
         self._end: ServiceError | None = None
 
     async def __aenter__(self) -> AsyncClient:
-        """Connect; a ServiceError where the service refuses this client."""
+        """Connect; a ServiceError where the service refuses this client, or does not answer."""
         self._running = asyncio.ensure_future(self._run())
         waiting = asyncio.ensure_future(self._connected.wait())
-        await asyncio.wait((waiting, self._running), return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if self._end is not None:
-            raise self._end
+        try:
+            await asyncio.wait(
+                (waiting, self._running),
+                timeout=self._connect_timeout,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if self._end is None and not self._connected.is_set():
+                self._end = self._no_answer()
+            if self._end is not None:
+                raise self._end
+        except BaseException:
+            self._running.cancel()
+            raise
+        finally:
+            waiting.cancel()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -119,10 +136,12 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Acknowledge what was handed out, and end the connection."""
-        await self._send_ack()
         self._end = self._end or ServiceError("the client is closed", kind="closed")
-        if self._connection is not None:
-            await self._connection.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
+                await self._send_ack()
+                if self._connection is not None:
+                    await self._connection.close()
         if self._running is not None:
             self._running.cancel()
             with suppress(asyncio.CancelledError):
@@ -137,11 +156,11 @@ class AsyncClient:
         """Let *id* want *expression*; its deliveries come to this client."""
         raw = {"op": "subscribe", "id": id, "expression": expression}
         raw |= {name: one for name, one in (("at", at), ("until", until)) if one is not None}
-        return _changes(await self._one({**raw, "client": self.client}))
+        return read_changes(await self._one({**raw, "client": self.client}))
 
     async def move(self, id: str, at: Sequence[float]) -> Changes:
         """Put the subscriber *id* somewhere else."""
-        return _changes(await self._one({"op": "move", "id": id, "at": list(at)}))
+        return read_changes(await self._one({"op": "move", "id": id, "at": list(at)}))
 
     async def unsubscribe(self, id: str) -> None:
         """Let *id* want nothing any more."""
@@ -152,44 +171,59 @@ class AsyncClient:
     ) -> list[RejectedRecord]:
         """Publish *events*, in frames; those that were refused. All others are kept."""
         given = [events] if isinstance(events, Mapping) else list(events)
-        named = [one if "id" in one or "specversion" in one else _named(one) for one in given]
-        frames = [named[start : start + FRAME] for start in range(0, len(named), FRAME)]
-        answers = await asyncio.gather(
-            *(self._ask({"op": "publish", "events": frame}) for frame in frames)
-        )
+        rejected: list[RejectedRecord] = []
+        frames = [*frames_of(given, self._limit(), rejected)]
+        for some in await asyncio.gather(*(self._publish(frame) for frame in frames)):
+            rejected += some
+        return sorted(rejected, key=lambda one: one.position)
+
+    async def _publish(self, frame: RecordFrame) -> list[RejectedRecord]:
+        try:
+            answer = await self._ask({"op": "publish", "events": frame.records})
+        except ServiceError as error:
+            if error is self._end:
+                raise
+            return [RejectedRecord(position, error) for position in frame.positions]
         return [
-            RejectedRecord(number * FRAME + one["index"], _error(one["error"]))
-            for number, answer in enumerate(answers)
+            RejectedRecord(frame.positions[one["index"]], read_error(one["error"]))
             for one in answer["rejected"]
         ]
 
     async def update(self, event: Mapping[str, Any]) -> EventChanges:
         """Let *event* be instead of the live one of its id; whom it entered, left, stayed with."""
-        return _event_changes(await self._one({**event, "op": "update"}))
+        return read_event_changes(await self._one({**event, "op": "update"}))
 
     async def withdraw(self, id: str) -> list[str]:
         """Let the live event *id* be over; those who had it."""
-        return _event_changes(await self._one({"op": "withdraw", "id": id})).left
+        return read_event_changes(await self._one({"op": "withdraw", "id": id})).left
 
     async def _one(self, record: dict[str, Any]) -> dict[str, Any]:
-        answer = await self._ask({"op": "records", "records": [record], "results": True})
+        raws = [packed_record(record, self._limit())]
+        answer = await self._ask({"op": "records", "records": raws, "results": True})
         if answer["rejected"]:
-            raise _error(answer["rejected"][0]["error"])
+            raise read_error(answer["rejected"][0]["error"])
         result: dict[str, Any] = answer["results"][0]
         return result
 
-    async def _ask(self, frame: dict[str, Any]) -> dict[str, Any]:
-        """The answer to *frame*, whichever connection it comes over."""
+    def _limit(self) -> int:
+        """The bytes of a frame; what ended the client is raised."""
         if self._end is not None:
             raise self._end
-        self._ref += 1
+        if self._running is None:
+            raise ServiceError("it is not connected: use it in a `with` block", kind="closed")
+        return self._most_bytes
+
+    async def _ask(self, frame: dict[str, Any]) -> dict[str, Any]:
+        """The answer to *frame*, whichever connection it comes over."""
+        self._ref = ref = self._ref + 1
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        sent = {**frame, "ref": self._ref}
-        self._unanswered[self._ref] = sent, future
-        if self._connection is not None:
-            with suppress(ConnectionClosed):
-                await self._connection.send(msgspec.msgpack.encode(sent))
-        return await future
+        self._unanswered[ref] = msgspec.msgpack.encode({**frame, "ref": ref}), future
+        self._to_send.append(ref)
+        self._wake.set()
+        try:
+            return await future
+        finally:  # who has given up is not answered, nor sent for again
+            self._unanswered.pop(ref, None)
 
     # Deliveries.
 
@@ -206,10 +240,14 @@ class AsyncClient:
         if isinstance(one, ServiceError):
             self._arrived.put_nowait(one)
             raise one
+        self._may_acknowledge = not self._strange
+        self._strange = max(self._strange - 1, 0)
         return one
 
     async def acknowledge(self, seq: int) -> None:
         """Say that everything up to *seq* was taken in; it is sent for several at once."""
+        if not self._may_acknowledge:
+            return
         self._seen = max(self._seen, seq)
         if self._seen - self._acknowledged >= _ACKNOWLEDGE_EVERY:
             await self._send_ack()
@@ -243,15 +281,17 @@ class AsyncClient:
             with urlopen(Request(url, data, headers, method=method), timeout=60) as answer:
                 found = answer.read()
         except HTTPError as error:
-            raise _http_error(error) from None
+            raise read_http_error(error) from None
         except (URLError, OSError) as error:
-            raise ServiceError(f"{self.url} does not answer: {error}", kind="unreachable") from None
+            raise self._no_answer(getattr(error, "reason", error)) from None
         return json.loads(found) if found else None
 
     # The connection.
 
     async def _run(self) -> None:
-        wait = _FIRST_WAIT
+        now = asyncio.get_running_loop().time
+        wait, deadline = _FIRST_WAIT, now() + self._connect_timeout
+        is_first = True
         while self._end is None:
             try:
                 async with connect(
@@ -259,41 +299,124 @@ class AsyncClient:
                     additional_headers=self._headers,
                     compression=None,
                     max_size=None,
+                    open_timeout=min(CONNECT_TIMEOUT, max(deadline - now(), 0.1)),
+                    close_timeout=_CLOSE_TIMEOUT,
                 ) as connection:
-                    await self._serve(connection)
-                    wait = _FIRST_WAIT
-            except (OSError, InvalidHandshake, TimeoutError, ConnectionClosed, InvalidURI):
-                pass
-            finally:
-                self._connection = None
+                    code = await self._serve(connection)
+            except Exception as error:  # noqa: BLE001 – whatever it is, somebody waits to be told
+                self._take_note(error, is_first=is_first)
+                code = None
+            if self._connected.is_set():
                 self._connected.clear()
+                is_first = False
+                if code != _TOO_MUCH:
+                    wait = _FIRST_WAIT
+                limit = self._reconnect_timeout
+                deadline = math.inf if limit is None else now() + limit
             if self._end is None:
-                await asyncio.sleep(wait * random.uniform(0.5, 1.0))
+                if now() >= deadline:
+                    self._end = self._no_answer()
+                    break
+                await asyncio.sleep(min(wait * random.uniform(0.5, 1.0), deadline - now()))
                 wait = min(_LAST_WAIT, wait * 2)
         self._fail(self._end)
 
-    async def _serve(self, connection: ClientConnection) -> None:
+    def _take_note(self, error: Exception, *, is_first: bool) -> None:
+        """Remember why there is no connection; end where another try would end like this one."""
+        status = error.response.status_code if isinstance(error, InvalidStatus) else None
+        self._trouble = f"HTTP {status}" if status else str(error) or type(error).__name__
+        if isinstance(error, ConnectionError) and error.errno:
+            self._trouble = os.strerror(error.errno)
+        if isinstance(error, ssl.SSLCertVerificationError):
+            message = f"the certificate of {self._host} is not trusted: {error.verify_message}"
+            hint = "name the file of its authority in SSL_CERT_FILE"
+            self._end = ServiceError(f"{message}; {hint}", kind="untrusted")
+        elif isinstance(error, OSError | ConnectionClosed | InvalidMessage) or status in _GATEWAY:
+            return
+        elif is_first:
+            self._end = self._no_answer("no service of Stentor is there: " + self._trouble)
+
+    def _no_answer(self, reason: object = None) -> ServiceError:
+        message = f"{self._host} does not answer: {reason or self._trouble}"
+        return ServiceError(message, kind="unreachable")
+
+    async def _serve(self, connection: ClientConnection) -> int | None:
+        """Take what comes, until it ends; the code with which it did."""
+        sending: asyncio.Task[None] | None = None
         try:
             async for data in connection:
-                if isinstance(data, bytes):
-                    await self._take(connection, msgspec.msgpack.decode(data))
+                frame = msgspec.msgpack.decode(data) if isinstance(data, bytes) else {}
+                if frame["type"] == "hello":
+                    self._greet(frame)
+                    self._connection = connection
+                    sending = asyncio.ensure_future(self._send_waiting(connection))
+                    self._connected.set()
+                else:
+                    self._take(frame)
         except ConnectionClosed:
             pass
-        code, reason = connection.close_code, connection.close_reason
+        finally:
+            self._connection = None
+            if sending is not None:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+        code, reason = connection.close_code, connection.close_reason or ""
+        self._trouble = reason or "the connection breaks"
         if code in _FINAL:
             self._end = ServiceError(reason or _FINAL[code], kind=_FINAL[code])
+        elif code in _FRAME:
+            self._blame(ServiceError(reason or "the server takes no such frame", kind=_FRAME[code]))
+        return code
 
-    async def _take(self, connection: ClientConnection, frame: dict[str, Any]) -> None:
+    def _blame(self, error: ServiceError) -> None:
+        """Refuse the frame with which the connection ended; find out which, where it is not known.
+
+        Before the greeting nothing was sent: it is the client itself that is refused.
+        """
+        if not self._connected.is_set():
+            self._end = error
+        elif len(self._sent) == 1:
+            self._resolve(self._sent.pop(), error)
+        else:
+            self._is_careful = True
+
+    def _greet(self, hello: dict[str, Any]) -> None:
+        self._most_bytes = hello["limits"]["frame"]
+        if hello["last"] < self._delivered:  # another store: its sequences begin anew
+            self._strange, self._may_acknowledge = self._arrived.qsize(), False
+            self._seen = self._delivered = 0
+        self._acknowledged = hello["acknowledged"]
+        self._delivered = max(self._delivered, self._acknowledged)
+        self._to_send = deque(self._unanswered)
+        self._sent.clear()
+        self._wake.set()
+
+    async def _send_waiting(self, connection: ClientConnection) -> None:
+        """Send what is not answered, in order, as it comes."""
+        with suppress(ConnectionClosed):
+            await self._send_ack()
+            while True:
+                while self._to_send:
+                    ref = self._to_send.popleft()
+                    if ref in self._unanswered:
+                        await self._send_one(connection, ref)
+                self._is_careful = False
+                self._wake.clear()
+                await self._wake.wait()
+
+    async def _send_one(self, connection: ClientConnection, ref: int) -> None:
+        data, future = self._unanswered[ref]
+        if len(data) > self._most_bytes:  # it was made for a server that takes larger ones
+            message = f"the frame has {len(data):,} bytes, the server takes {self._most_bytes:,}"
+            self._resolve(ref, ServiceError(message, kind="too_large"))
+            return
+        self._sent.add(ref)
+        await connection.send(data)
+        if self._is_careful:
+            await asyncio.wait((future,))
+
+    def _take(self, frame: dict[str, Any]) -> None:
         match frame["type"]:
-            case "hello":
-                if frame["last"] < self._seen:  # another store: its sequences begin anew
-                    self._seen = self._acknowledged = 0
-                self._delivered = max(frame["acknowledged"], self._seen)
-                self._connection = connection
-                for sent, _ in list(self._unanswered.values()):
-                    await connection.send(msgspec.msgpack.encode(sent))
-                self._acknowledged = frame["acknowledged"]
-                self._connected.set()
             case "deliveries":
                 for one in frame["deliveries"]:
                     if one["seq"] > self._delivered:
@@ -301,142 +424,28 @@ class AsyncClient:
                         wanted = (one[name] for name in ReceivedDelivery._fields)
                         self._arrived.put_nowait(ReceivedDelivery(*wanted))
             case "gap":
-                self._delivered = max(self._delivered, frame["to"])
-                self._arrived.put_nowait(ReceivedGap(frame["from"], frame["to"], frame["reason"]))
+                if frame["to"] > self._delivered:
+                    first = max(frame["from"], self._delivered + 1)
+                    self._delivered = frame["to"]
+                    self._arrived.put_nowait(ReceivedGap(first, frame["to"], frame["reason"]))
             case "answer" | "error":
-                self._resolve(frame)
+                ref = int(frame.get("ref") or 0)
+                self._sent.discard(ref)
+                is_error = frame["type"] == "error"
+                self._resolve(ref, read_error(frame["error"]) if is_error else frame)
 
-    def _resolve(self, frame: dict[str, Any]) -> None:
+    def _resolve(self, ref: int, answer: dict[str, Any] | ServiceError) -> None:
         """Give the answer to who waits for it."""
-        waiting = self._unanswered.pop(int(frame.get("ref") or 0), None)
-        if waiting is None or waiting[1].done():
+        _, future = self._unanswered.pop(ref, (b"", None))
+        if future is None or future.done():
             return
-        if frame["type"] == "error":
-            waiting[1].set_exception(_error(frame["error"]))
+        if isinstance(answer, ServiceError):
+            future.set_exception(answer)
         else:
-            waiting[1].set_result(frame)
+            future.set_result(answer)
 
     def _fail(self, error: ServiceError) -> None:
         """Tell everybody who waits that nothing more will come."""
-        for _, future in self._unanswered.values():
-            if not future.done():
-                future.set_exception(error)
-        self._unanswered.clear()
+        for ref in [*self._unanswered]:
+            self._resolve(ref, error)
         self._arrived.put_nowait(error)
-
-    _delivered = 0
-
-
-class Client:
-    """The same without `await`: an `AsyncClient` in a thread of its own."""
-
-    def __init__(
-        self, url: str, *, key: str | None = None, client: str = "default", deliveries: bool = True
-    ) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-        async def made() -> AsyncClient:
-            return AsyncClient(url, key=key, client=client, deliveries=deliveries)
-
-        try:
-            self._client = self._done(made())
-            self._done(self._client.__aenter__())
-        except BaseException:
-            self._stop()
-            raise
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _done(self, step: Coroutine[Any, Any, Given]) -> Given:
-        future: Future[Given] = asyncio.run_coroutine_threadsafe(step, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def close(self) -> None:
-        """Acknowledge what was handed out, and end the connection."""
-        self._done(self._client.close())
-        self._stop()
-
-    def subscribe(self, id: str, expression: str, *, at: Any = None, until: Any = None) -> Changes:
-        """Let *id* want *expression*; its deliveries come to this client."""
-        return self._done(self._client.subscribe(id, expression, at=at, until=until))
-
-    def move(self, id: str, at: Sequence[float]) -> Changes:
-        """Put the subscriber *id* somewhere else."""
-        return self._done(self._client.move(id, at))
-
-    def unsubscribe(self, id: str) -> None:
-        """Let *id* want nothing any more."""
-        self._done(self._client.unsubscribe(id))
-
-    def publish(
-        self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]
-    ) -> list[RejectedRecord]:
-        """Publish *events*, in frames; those that were refused. All others are kept."""
-        return self._done(self._client.publish(events))
-
-    def update(self, event: Mapping[str, Any]) -> EventChanges:
-        """Let *event* be instead of the live one of its id; whom it entered, left, stayed with."""
-        return self._done(self._client.update(event))
-
-    def withdraw(self, id: str) -> list[str]:
-        """Let the live event *id* be over; those who had it."""
-        return self._done(self._client.withdraw(id))
-
-    def deliveries(self, timeout: float | None = None) -> Iterator[ReceivedDelivery | ReceivedGap]:
-        """What comes, in order, each once; it ends where nothing comes for *timeout* seconds."""
-        while True:
-            try:
-                one = self._done(self._client.next_delivery(timeout))
-            except TimeoutError:
-                return
-            yield one
-            self.acknowledge(one.seq if isinstance(one, ReceivedDelivery) else one.last)
-
-    def acknowledge(self, seq: int) -> None:
-        """Say that everything up to *seq* was taken in."""
-        self._done(self._client.acknowledge(seq))
-
-    def request(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        """Any other call of the service, like `request("POST", "/v1/match", {…})`."""
-        return self._done(self._client.request(method, path, body, **query))
-
-
-def _named(event: Mapping[str, Any]) -> dict[str, Any]:
-    """*event* with an id: sent again, it is known to be the same."""
-    if event.get("type") in ("Feature", "FeatureCollection"):
-        return dict(event)
-    return {**event, "id": uuid.uuid4().hex}
-
-
-def _event_changes(result: dict[str, Any]) -> EventChanges:
-    return EventChanges(result["entered"], result["left"], result["stayed"])
-
-
-def _changes(result: dict[str, Any]) -> Changes:
-    return Changes(result["added"], result["removed"])
-
-
-def _error(response: Mapping[str, Any]) -> ServiceError:
-    return ServiceError(str(response.get("message")), kind=str(response.get("kind")))
-
-
-def _http_error(error: HTTPError) -> ServiceError:
-    try:
-        return _error(json.loads(error.read())["error"])
-    except (ValueError, KeyError, TypeError):
-        return ServiceError(f"status {error.code}", kind="status")

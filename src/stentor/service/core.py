@@ -21,7 +21,7 @@ from stentor.broker.interest import CLIENT
 from stentor.broker.messages import Delivery
 from stentor.engine.report import Answer
 from stentor.errors import RecordError, SettingsError, StentorError, UnknownIdError
-from stentor.model import Changes, Event, EventChanges, Schema, Subscription
+from stentor.model import Changes, Event, EventChanges, Kind, Schema, Subscription
 from stentor.model.record import (
     EVENT_OPS,
     Move,
@@ -33,10 +33,13 @@ from stentor.model.record import (
     Withdraw,
     lasting,
 )
+from stentor.model.schema import AttributeUse
 from stentor.model.values import read_location
 from stentor.model.values.object import check_object
 from stentor.model.values.string import describe, read_id
 from stentor.model.values.time import FOR_GOOD, time_text
+from stentor.service.hold import held, parts_that_fit
+from stentor.service.json_values import as_json_has_it
 from stentor.service.links.book import LinkBook
 from stentor.service.outbox import Key, ServiceStore
 from stentor.service.recent import Recent, Seen
@@ -59,6 +62,22 @@ _JSON: Final = msgspec.json.Encoder().encode
 _READ: Final = {op: ReadSettings(default_op=op) for op in ("subscribe", "publish", None)}
 #: What the server says of a record, or what is no part of an event.
 _NOT_KEPT: Final = ("time", "op", "seq")
+
+
+def known_schema(
+    kinds: Mapping[str, str | Kind | None], where: str, *, plane: bool = False
+) -> Schema | None:
+    """A schema that knows *kinds*, as *where* says, and learns others; None where it says none."""
+    if not kinds:
+        return None
+    schema = Schema(plane=plane)
+    schema.learn(
+        [
+            AttributeUse(name, None if kind is None else Kind(kind), where)
+            for name, kind in kinds.items()
+        ]
+    )
+    return schema
 
 
 class Core:
@@ -102,7 +121,7 @@ class Core:
 
     def _schema(self) -> Schema | None:
         """What is known of attributes before anybody uses one."""
-        return None
+        return known_schema(self.settings.schema, "[schema]")
 
     def reopen(self) -> None:
         """Go on from what the store holds, after it has failed."""
@@ -131,7 +150,8 @@ class Core:
             for key, seq in acknowledged.items():
                 store.acknowledge_up_to(key, seq)
             for segment in self._segments(waiting):
-                self._run_segment(segment, output)
+                for part in parts_that_fit(segment, self.store):
+                    self._run_segment(part, output)
         self.counts["rejected"] += sum(len(answer.errors) for answer in output.answers)
         return self.taken()
 
@@ -213,13 +233,13 @@ class Core:
         self._bodies, self._fresh_events = bodies, events or {}
         self.store.assigned, self.store.changed_events = clients, changed
 
-    def _is_full(self, owner: str) -> bool:
-        """Whether events of *owner* are refused now."""
-        return self.store.is_full(owner) or self.links.is_full()
+    def _is_full(self) -> bool:
+        """Whether all events are refused now."""
+        return self.links.is_full()
 
     def _read_all(self, command: Records, answer: RecordsAnswer, now: int) -> list[Waiting]:
         found = []
-        is_full = self._is_full(command.owner)
+        is_full = self._is_full()
         for position, raw in enumerate(command.raws):
             try:
                 if isinstance(raw, StentorError):
@@ -252,9 +272,9 @@ class Core:
         name = f"{owner}/{id}"
         record: Record
         if op in EVENT_OPS and is_full:
-            raise RefusedError(503, "full", "a queue behind it is full, and senders are held")
+            raise held()
         if op in ("publish", "update"):
-            fields["id"] = name
+            fields = as_json_has_it({**fields, "id": name})
             event = event_from_dict(fields, self.broker.schema)
             fields["id"] = id
             if event.until is not None:
@@ -389,6 +409,23 @@ class Core:
         """The subscription *name*."""
         return self.broker.tables.client(name)
 
+    def remove_client(self, key: Key) -> bool:
+        """Whether there was a client *key*: its subscriptions, its queue, its endpoint are gone."""
+        store, (owner, client) = self.store, key
+        owned = store.owned.get(owner, ()) if key in store.wanted_by else ()
+        ids = [id for id in owned if store.client_of(f"{owner}/{id}") == client]
+        with store.transaction():
+            ended = [{"op": "unsubscribe", "id": id} for id in ids]
+            output = self.run([Records(owner, client, ended)], {})
+            output.rows.pop(key, None)
+            is_known = store.forget_client(key)
+            for table in ("webhooks", "dead_letters"):
+                delete = f"DELETE FROM {table} WHERE owner = ? AND client = ?"
+                is_known |= bool(store.execute(delete, *key))
+        output.answers.clear()  # nobody waits for them
+        self._output = output
+        return is_known or bool(ids)
+
     # Time.
 
     def tick(self) -> None:
@@ -397,10 +434,11 @@ class Core:
         if self.broker.tables.has_ended(now):
             with self.batch():
                 pass
-        if self.links.tell():
+        if self.links.report():
             self.links.news()
         oldest = now - int(self.settings.queue.time_to_live.total_seconds() * 1_000_000)
         if self.store.has_expired(oldest):
+            self.store.now = now
             with self.store.transaction():
                 self.store.expire(oldest)
 

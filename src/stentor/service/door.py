@@ -24,12 +24,11 @@ from stentor.broker.messages import Delivery
 from stentor.errors import FolderError, SettingsError, StentorError
 from stentor.model import EventChanges, Schema
 from stentor.model.record import Move, Publish, Subscribe, Unsubscribe, Update, Withdraw
-from stentor.model.schema import AttributeUse
 from stentor.model.values.time import time_text
 from stentor.pipeline.config.file import StreamConfig, load
-from stentor.pipeline.sources import SourceSettings
+from stentor.pipeline.sources import SourceSettings, source_named
 from stentor.pipeline.tables.recording import DeliveryRow, last_batch, read_deliveries, read_events
-from stentor.service.core import Core
+from stentor.service.core import Core, known_schema
 from stentor.service.outbox import ServiceStore
 from stentor.service.records import CoreOutput, Waiting
 from stentor.service.settings import ServeSettings
@@ -158,14 +157,14 @@ class DoorCore(Core):
         if self.config.schema is None:
             return None
         declared = self.config.schema
-        schema = Schema(plane=declared.plane)
-        schema.learn([AttributeUse(name, declared.kind(name), CONFIG) for name in declared])
-        return schema
+        kinds = {name: declared.kind(name) for name in declared}
+        return known_schema(kinds, CONFIG, plane=declared.plane)
 
     # Records.
 
-    def _is_full(self, owner: str) -> bool:
-        return self.store.is_full(owner) or self.door.waiting >= MOST_WAITING
+    def _is_full(self) -> bool:
+        waiting: int = self.door.waiting
+        return waiting >= MOST_WAITING
 
     def _run_segment(self, segment: Sequence[Waiting], output: CoreOutput) -> None:
         changes = [one for one in segment if not one.is_about_event]
@@ -304,7 +303,7 @@ def source_for(config: StreamConfig, kind: str) -> SourceSettings:
     """The source of *config* to which *kind*, events or changes, can be appended."""
     fitting = [one for one in config.sources if one.kind in (kind, "records")]
     for one in sorted(fitting, key=lambda one: one.kind == "records"):
-        if one.format == "kafka" or (one.format == "json" and "*" not in (one.path or "")):
+        if source_named(one.format).appended and "*" not in (one.path or ""):
             return one
     raise SettingsError(
         f"the stream has no source that {kind} can be appended to: give it a [[source]] of the "
@@ -314,7 +313,7 @@ def source_for(config: StreamConfig, kind: str) -> SourceSettings:
 
 def put_lines(source: SourceSettings, lines: Sequence[DoorLine]) -> None:
     """Append *lines* to *source*; on disk, or acknowledged by Kafka, when this returns."""
-    if source.format == "kafka":
+    if source_named(source.format).appended == "messages":
         _to_kafka(source, lines)
         return
     folder = Path(source.path or "")

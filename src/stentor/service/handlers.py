@@ -13,7 +13,8 @@ from starlette.responses import Response
 from stentor.errors import RecordError, StentorError
 from stentor.model.record import Op
 from stentor.service import questions
-from stentor.service.auth import Principal
+from stentor.service.auth import ANY, Principal
+from stentor.service.core import checked_client
 from stentor.service.records import Records, RecordsAnswer
 from stentor.service.refusals import RefusedError, not_found
 from stentor.service.requests import (
@@ -156,6 +157,17 @@ class Handlers:
         response = found.to_dict(who.owner, with_results=False, position="line")
         return answer(response, 400 if raws and not found.accepted else 200)
 
+    # Clients.
+
+    @handles("DELETE", "/v1/clients/{client}", "subscribe")
+    async def remove_client(self, request: Request, who: Principal) -> Response:
+        """Forget a client: its subscriptions, its queue, its webhook."""
+        key = who.owner, checked_client(request.path_params["client"])
+        has_webhook = await self.service.webhooks.remove(key)
+        if not await self.hub.ask(lambda core: core.remove_client(key)) and not has_webhook:
+            raise not_found("client", key[1])
+        return Response(status_code=204)
+
     # Events.
 
     @handles("POST", "/v1/events", "publish")
@@ -279,7 +291,7 @@ class Handlers:
 
     # Who may.
 
-    @handles("POST", "/v1/tickets", "subscribe")
+    @handles("POST", "/v1/tickets", ANY)
     async def ticket(self, request: Request, who: Principal) -> Response:
         """A ticket that opens one connection."""
         return answer(self.service.gate.tickets.issue(who), 201)

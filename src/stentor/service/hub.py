@@ -283,9 +283,9 @@ class Hub:
     ) -> None:
         assert self._loop is not None
         with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
-            self._loop.call_soon_threadsafe(self._tell, output, replies)
+            self._loop.call_soon_threadsafe(self._answer, output, replies)
 
-    def _tell(self, output: CoreOutput, replies: list[tuple[Callable[[Any], None], Any]]) -> None:
+    def _answer(self, output: CoreOutput, replies: list[tuple[Callable[[Any], None], Any]]) -> None:
         for reply, answer in replies:
             reply(answer)
         for key, rows in output.rows.items():

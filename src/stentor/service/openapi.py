@@ -183,6 +183,7 @@ _CALLS: Final[dict[tuple[str, str], tuple[str, str, tuple[str, ...], dict[int, s
     ("POST", "/v1/subscriptions/{id}/move"): ("", "Move", (), {200: "Changes"}),
     ("GET", "/v1/subscriptions"): ("after limit client", "", (), {200: "Subscriptions"}),
     ("POST", "/v1/subscriptions"): ("client", "", _RECORDS, {200: "Accepted"}),
+    ("DELETE", "/v1/clients/{client}"): ("", "", (), {204: ""}),
     ("POST", "/v1/events"): ("results", "Event", _EVENT_TYPES, {200: "Accepted"}),
     ("GET", "/v1/events/recent"): ("limit minutes", "", (), {200: "Recent"}),
     ("GET", "/v1/events/live"): ("after limit", "", (), {200: "Live"}),
@@ -208,6 +209,7 @@ _CALLS: Final[dict[tuple[str, str], tuple[str, str, tuple[str, ...], dict[int, s
     ("DELETE", "/v1/webhooks/{client}"): ("", "", (), {204: ""}),
     ("POST", "/v1/webhooks/{client}/send-again"): ("", "", (), {200: "SentAgain"}),
     ("GET", "/v1/dead-letters"): ("client limit", "", (), {200: "DeadLetters"}),
+    ("DELETE", "/v1/dead-letters"): ("client", "", (), {204: ""}),
 }
 _STREAMS: Final = {
     "/v1/stream": "Deliveries of a client as server-sent events",

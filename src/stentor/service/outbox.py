@@ -4,13 +4,15 @@ A row of the table `outbox` holds what one commit gave one client, ready to be s
 
     client, first … last, time, body: deliveries as JSON, separated by commas
 
-Whoever acknowledges up to a sequence ends the rows up to there. Where a queue is full or a row is
-too old the oldest rows go, and the client is told of the gap.
+Whoever acknowledges up to a sequence ends the rows up to there. Where a queue is full the oldest
+rows go, and the client is told of the gap; under the policy "hold" none does, and senders wait.
+Rows that are too old go always. A client that is forgotten leaves the highest sequence it had: no
+other one is given it, so that a reader which comes back neither skips nor acknowledges anything.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,13 +28,18 @@ from stentor.model.values.time import time_text
 from stentor.service.links.store import LINK_TABLES, LinkStore
 from stentor.service.settings import DEFAULT_CLIENT, QueueSettings
 
-#: 2: links between brokers.
-_VERSION: Final = 2
+#: 2: links between brokers; 3: when a client was last used.
+_VERSION: Final = 3
+_USED: Final = "ALTER TABLE clients ADD COLUMN used INTEGER NOT NULL DEFAULT 0"
+#: Of what a store before the version 3 does not say: when it was brought up to date.
+_NOW: Final = "UPDATE clients SET used = CAST(strftime('%s', 'now') AS INTEGER) * 1000000"
+#: The fact with the highest sequence of all clients that were forgotten.
+_FLOOR: Final = "highest sequence forgotten"
 _TABLES: Final = (
     """CREATE TABLE clients (
     number INTEGER PRIMARY KEY, owner TEXT NOT NULL, client TEXT NOT NULL,
     acknowledged INTEGER NOT NULL, dropped INTEGER NOT NULL, reason TEXT NOT NULL,
-    UNIQUE (owner, client))""",
+    used INTEGER NOT NULL DEFAULT 0, UNIQUE (owner, client))""",
     """CREATE TABLE outbox (
     client INTEGER NOT NULL, last INTEGER NOT NULL, first INTEGER NOT NULL,
     time INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (client, last)) WITHOUT ROWID""",
@@ -84,10 +91,15 @@ class Gap(NamedTuple):
 class ClientQueue:
     """What is known of a client without a look at the disk."""
 
-    __slots__ = ("acknowledged", "bytes", "dropped", "key", "last", "number", "reason", "rows")
+    __slots__ = (
+        *("acknowledged", "bytes", "dropped", "key", "last", "number", "reason", "rows"),
+        "used",
+    )
 
-    def __init__(self, number: int, key: Key, acknowledged: int, dropped: int, reason: str) -> None:
-        self.number, self.key = number, key
+    def __init__(
+        self, number: int, key: Key, acknowledged: int, dropped: int, reason: str, used: int
+    ) -> None:
+        self.number, self.key, self.used = number, key, used
         self.acknowledged, self.dropped, self.reason = acknowledged, dropped, reason
         self.last = max(acknowledged, dropped)
         self.bytes = 0
@@ -125,6 +137,8 @@ class ServiceStore(LinkStore):
         self.receivers: dict[str, str] = {}  # subscription → client, where it is not the default
         self.assigned: dict[str, str] = {}  # the same, of subscriptions that come just now
         self.changed_events: set[str] = set()  # those that were updated or withdrawn just now
+        self.wanted_by: Counter[Key] = Counter()  # subscriptions of each client
+        self._floor = 0
         self._gone: dict[str, str] = {}  # events that this transaction has ended
         self._leaving: list[str] = []
         self._is_within = False
@@ -138,12 +152,9 @@ class ServiceStore(LinkStore):
     def _begin(self) -> None:
         super()._begin()
         version = self.fact("service version", int)
-        if version is None:
-            for statement in (*_TABLES, *LINK_TABLES):
-                self._run(statement)
-            self.keep_fact("service version", _VERSION)
-        elif version == 1:
-            for statement in LINK_TABLES:
+        updates = {None: (*_TABLES, *LINK_TABLES), 1: (*LINK_TABLES, _USED, _NOW), 2: (_USED, _NOW)}
+        if version in updates:
+            for statement in updates[version]:
                 self._run(statement)
             self.keep_fact("service version", _VERSION)
         elif version != _VERSION:
@@ -157,9 +168,10 @@ class ServiceStore(LinkStore):
     def _load(self) -> None:
         rows = self._database.rows
         by_number = {}
-        for number, owner, client, acknowledged, dropped, reason in rows("SELECT * FROM clients"):
-            queue = ClientQueue(number, (owner, client), acknowledged, dropped, reason)
+        for number, owner, client, *state in rows("SELECT * FROM clients"):
+            queue = ClientQueue(number, (owner, client), *state)
             by_number[number] = self.queues[owner, client] = queue
+        self._floor = self.fact(_FLOOR, int) or 0
         sizes = "SELECT client, last, length(body), time FROM outbox ORDER BY client, last"
         for number, last, size, time in rows(sizes):
             with self.reading("outbox", number):
@@ -168,6 +180,7 @@ class ServiceStore(LinkStore):
         for (name,) in rows("SELECT name FROM interests WHERE source = ?", CLIENT):
             owner, _, id = name.partition("/")
             self.owned.setdefault(owner, {})[id] = None
+            self.wanted_by[owner, self.client_of(name)] += 1
 
     @contextmanager
     def transaction(self, *, synced: bool = True) -> Iterator[None]:
@@ -204,9 +217,14 @@ class ServiceStore(LinkStore):
         if source != CLIENT:
             return
         owner, _, id = name.partition("/")
-        self.owned.setdefault(owner, {})[id] = None
-        client = self.assigned.get(name)
-        if client is None or client == self.client_of(name):
+        older = self.client_of(name)
+        client = self.assigned.get(name, older)
+        owned = self.owned.setdefault(owner, {})
+        if id in owned:
+            self._want_less((owner, older))
+        owned[id] = None
+        self.wanted_by[owner, client] += 1
+        if client == older:
             return
         if client == DEFAULT_CLIENT:
             del self.receivers[name]
@@ -220,10 +238,18 @@ class ServiceStore(LinkStore):
         super().forget_interest(source, name)
         if source == CLIENT:
             owner, _, id = name.partition("/")
-            self.owned[owner].pop(id, None)
+            if id in self.owned[owner]:
+                del self.owned[owner][id]
+                self._want_less((owner, self.client_of(name)))
             if name in self.receivers:
                 self._run("DELETE FROM receivers WHERE subscription = ?", name)
                 self._leaving.append(name)  # what was delivered before is still for this client
+
+    def _want_less(self, key: Key) -> None:
+        """Take note that the client *key* has one subscription less."""
+        self.wanted_by[key] -= 1
+        if not self.wanted_by[key]:
+            del self.wanted_by[key]
 
     def forget_receivers(self) -> None:
         """Forget the clients of subscriptions that have gone."""
@@ -283,6 +309,8 @@ class ServiceStore(LinkStore):
             self._run(insert, queue.number, row.last, first, self.now, body)
             queue.add(row.last, len(body), self.now)
             self.fresh.setdefault(queue.key, []).append(row)
+        if self.holds_senders:
+            return  # more than fits has come from a neighbour, or with one event: it is kept
         while len(queue.rows) > 1 and self._is_over(queue):
             self._drop(queue, "dropped")
             self.overfull.add(queue.key)
@@ -290,23 +318,37 @@ class ServiceStore(LinkStore):
     def _is_over(self, queue: ClientQueue) -> bool:
         return queue.queued > self._limits.deliveries or queue.bytes > self._limits.bytes
 
-    def is_full(self, owner: str) -> bool:
-        """Whether the policy is to hold senders, and a client that they could reach is full."""
-        if self._limits.policy != "hold":
-            return False
+    @property
+    def holds_senders(self) -> bool:
+        """Whether events wait where a queue is full, instead of others being dropped."""
+        return self._limits.policy == "hold"
+
+    def fitting(self, owner: str) -> tuple[int, int]:
+        """How many events of *owner*, and how many bytes of them, every client has room for.
+
+        At least one event where none of the clients is full, whatever it leads to; (0, 0) where one
+        is. A client without subscriptions is reached by no event.
+        """
         limits = self._limits
-        return any(
-            queue.queued >= limits.deliveries or queue.bytes >= limits.bytes
-            for key, queue in self.queues.items()
-            if self.shares_events or key[0] == owner
-        )
+        events, size = limits.deliveries, limits.bytes
+        for key, wanted in self.wanted_by.items():
+            if self.shares_events or key[0] == owner:
+                queue = self.queues.get(key)
+                free = limits.deliveries - (queue.queued if queue else 0)
+                free_bytes = limits.bytes - (queue.bytes if queue else 0)
+                if free <= 0 or free_bytes <= 0:
+                    return 0, 0
+                events = min(events, max(1, free // wanted))
+                size = min(size, free_bytes // wanted)
+        return events, size
 
     def queue(self, key: Key) -> ClientQueue:
         """The queue of the client *key*, made where there is none."""
         found = self.queues.get(key)
         if found is None:
-            cursor = self._run("INSERT INTO clients VALUES (NULL, ?, ?, 0, 0, '')", *key)
-            found = self.queues[key] = ClientQueue(cursor.lastrowid, key, 0, 0, "")
+            values = (*key, self._floor, 0, "", self.now)
+            cursor = self._run("INSERT INTO clients VALUES (NULL, ?, ?, ?, ?, ?, ?)", *values)
+            found = self.queues[key] = ClientQueue(cursor.lastrowid, key, *values[2:])
         return found
 
     def acknowledge_up_to(self, key: Key, seq: int) -> None:
@@ -323,14 +365,35 @@ class ServiceStore(LinkStore):
             self._run("DELETE FROM outbox WHERE client = ? AND last <= ?", queue.number, ended)
 
     def expire(self, time: int) -> None:
-        """Drop what was kept before *time*."""
-        for queue in self.queues.values():
+        """Drop what was kept before *time*, and clients without subscriptions not used since."""
+        for queue in [*self.queues.values()]:
             while queue.rows and queue.rows[0][2] < time:
                 self._drop(queue, "expired")
+            if self._is_idle(queue, time):
+                self.forget_client(queue.key)
 
     def has_expired(self, time: int) -> bool:
-        """Whether anything was kept before *time*."""
-        return any(queue.rows and queue.rows[0][2] < time for queue in self.queues.values())
+        """Whether `expire` would change anything."""
+        return any(
+            queue.rows[0][2] < time if queue.rows else self._is_idle(queue, time)
+            for queue in self.queues.values()
+        )
+
+    def _is_idle(self, queue: ClientQueue, time: int) -> bool:
+        return not queue.rows and queue.used < time and queue.key not in self.wanted_by
+
+    def forget_client(self, key: Key) -> bool:
+        """Whether there was a queue of the client *key*; it has gone, with all that is in it."""
+        queue = self.queues.pop(key, None)
+        if queue is None:
+            return False
+        if queue.last > self._floor:
+            self._floor = queue.last
+            self.keep_fact(_FLOOR, self._floor)
+        self._run("DELETE FROM outbox WHERE client = ?", queue.number)
+        self._run("DELETE FROM clients WHERE number = ?", queue.number)
+        self.fresh.pop(key, None)
+        return True
 
     def _drop(self, queue: ClientQueue, reason: str) -> None:
         queue.dropped, queue.reason = queue.pop(), reason
@@ -339,8 +402,10 @@ class ServiceStore(LinkStore):
         self._run(delete, queue.number, queue.dropped)
 
     def _keep(self, queue: ClientQueue) -> None:
-        update = "UPDATE clients SET acknowledged = ?, dropped = ?, reason = ? WHERE number = ?"
-        self._run(update, queue.acknowledged, queue.dropped, queue.reason, queue.number)
+        queue.used = self.now
+        state = queue.acknowledged, queue.dropped, queue.reason, queue.used
+        update = "UPDATE clients SET acknowledged = ?, dropped = ?, reason = ?, used = ?"
+        self._run(f"{update} WHERE number = ?", *state, queue.number)
 
     def rows_after(self, key: Key, after: int, most: int = 20) -> list[OutboxRow]:
         """The first rows of the client *key* that hold something after *after*."""

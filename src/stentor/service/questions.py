@@ -94,7 +94,7 @@ def schema_of(core: Core) -> dict[str, Any]:
 def brokers_of(core: Core) -> dict[str, Any]:
     """The tree of brokers as this one knows it."""
     book = core.links
-    book.tell()
+    book.report()
     states = book.tree.reached()
     known = {one.name for one in states}
     down = {link.to for one in states for link in one.links if not link.up}

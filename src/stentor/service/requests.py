@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +22,11 @@ from stentor.wire.json_text import from_json
 
 if TYPE_CHECKING:
     from stentor.service.metrics import ServiceMetrics
+    from stentor.service.sockets import Socket
     from stentor.service.webhooks import Webhooks
 
+#: Within which a body has come.
+BODY_SECONDS: Final = 60.0
 NDJSON: Final = "application/x-ndjson"
 _JSON_TYPES: Final = (
     "application/json",
@@ -51,6 +55,8 @@ class Service:
         self.records = RateLimits(limits.records_per_second, "records")
         self.is_ready = False
         self.is_stopping = False
+        self.start_error: StentorError | None = None
+        self.sockets: set[Socket] = set()
 
     def principal(self, request: Request, scope: str) -> Principal:
         """Who asks, which must have *scope*; each request counts."""
@@ -102,11 +108,16 @@ async def body_of(request: Request, most: int) -> bytes:
     if declared.isdecimal() and int(declared) > most:
         raise too_large
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise too_large
-        parts.append(part)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise too_large
+                parts.append(part)
+    except TimeoutError:
+        late = f"the body did not come within {BODY_SECONDS:g} seconds"
+        raise RefusedError(408, "too_slow", late) from None
     return b"".join(parts)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,12 +17,17 @@ import uvicorn
 from stentor._logs import configure_logs
 from stentor.errors import SettingsError
 from stentor.service.app import any_service, application, stop
+from stentor.service.heads import bounded_http
 from stentor.service.settings import ServeSettings
 
 _LOG: Final = logging.getLogger("stentor.service")
 #: Seconds that open requests are given to end.
 _GRACE: Final = 5
 _BACKLOG: Final = 2048
+#: Connections of single requests, beside those that stay.
+_SHORT: Final = 1_000
+#: Seconds in which connections that stay say why they end.
+_FAREWELL: Final = 1.0
 #: Seconds after which another thread may run: the owner's and the loop's wait for each other.
 _SWITCH: Final = 0.0005
 
@@ -49,6 +55,7 @@ def serve(settings: ServeSettings, on_ready: Callable[[ServeSettings], None] = s
         host=settings.host,
         port=settings.port,
         loop="uvloop" if sys.platform != "win32" else "asyncio",
+        http=bounded_http(settings.limits.connections + _SHORT),
         ws="websockets-sansio",
         ws_max_size=settings.limits.frame,
         ws_per_message_deflate=False,
@@ -64,8 +71,15 @@ def serve(settings: ServeSettings, on_ready: Callable[[ServeSettings], None] = s
         ssl_certfile=settings.tls.certificate,
         ssl_keyfile=settings.tls.key,
     )
-    server = _Server(config, any_service(app))
-    server.run(sockets=[bound])
+    service = any_service(app)
+    server = _Server(config, service)
+    try:
+        server.run(sockets=[bound])
+    except SystemExit:  # uvicorn's own, where it did not start
+        if service.start_error is None:
+            raise
+    if service.start_error is not None:
+        raise service.start_error
 
 
 class _Server(uvicorn.Server):
@@ -77,6 +91,9 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         stop(self._service)
+        end = time.monotonic() + _FAREWELL
+        while self._service.sockets and time.monotonic() < end:
+            await asyncio.sleep(0.01)  # they say 1001; uvicorn would say 1012
         await super().shutdown(sockets)
         self._captured_signals.clear()  # it has done what the signal asked for
 

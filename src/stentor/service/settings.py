@@ -16,7 +16,7 @@ from msgspec import Meta
 from stentor.broker.policies import policy_of
 from stentor.errors import SettingsError, StentorError
 from stentor.index.catalog import index_class
-from stentor.model import Schema
+from stentor.model import Kind, Schema
 from stentor.pipeline.config.reader import Count, Span, Text, Texts, TomlSection, Truth
 
 #: The owner of everybody where no key is configured.
@@ -81,6 +81,7 @@ class WebhookSettings(msgspec.Struct, frozen=True):
     attempts: Count = 8
     first_wait: Span = timedelta(seconds=1)
     timeout: Span = timedelta(seconds=10)
+    dead_letters: Count = 10_000
 
 
 class LinkSettings(msgspec.Struct, frozen=True):
@@ -111,12 +112,14 @@ class ServeSettings(msgspec.Struct, frozen=True):
     policy: Text = "covering"
     hop_limit: Count = 32
     origins: Texts = ()
+    hosts: Texts = ()
     shared_events: Truth = False
     remembered_events: Count = 10_000
     remembered_minutes: Count = 10
     console: Truth = True
     map: Text | None = None
     log: Literal["text", "json"] = "text"
+    schema: dict[str, str] = {}
     queue: QueueSettings = QueueSettings()
     limits: LimitSettings = LimitSettings()
     tls: TlsSettings = TlsSettings()
@@ -154,7 +157,7 @@ _TABLES: Final[dict[str, type[msgspec.Struct]]] = {
 _PLAIN: Final = [
     one.name
     for one in msgspec.structs.fields(ServeSettings)
-    if one.name not in (*_TABLES, "folder", "pipeline", "links")
+    if one.name not in (*_TABLES, "folder", "pipeline", "links", "schema")
 ]
 
 
@@ -168,8 +171,9 @@ def read_settings(path: Path) -> ServeSettings:
         raise SettingsError(f"{path} is no TOML: {error}") from None
     mistakes: list[str] = []
     settings = _read(TomlSection("", raw, mistakes), path.parent)
-    if not mistakes:
-        mistakes += problems(settings, path.parent)
+    known = [one.partition(":")[0].partition(",")[0] for one in mistakes]
+    found = problems(settings, path.parent)
+    mistakes += [one for one in found if not one.startswith(tuple(known))]
     if mistakes:
         count = f"{len(mistakes)} mistake{'s' if len(mistakes) > 1 else ''}"
         raise SettingsError(f"{path}: {count}\n" + "\n".join(f"  {one}" for one in mistakes))
@@ -187,6 +191,9 @@ def _read(top: TomlSection, beside: Path) -> ServeSettings:
         found[name] = section.read(table)
         section.close()
     found["links"] = _links(top)
+    found["schema"] = (
+        top.inner("schema", "[schema]").kinds(tuple(Kind)) if top.has("schema") else None
+    )
     top.close()
     return ServeSettings(**{name: value for name, value in found.items() if value is not None})
 

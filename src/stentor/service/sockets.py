@@ -18,13 +18,14 @@ from stentor.service import questions
 from stentor.service.auth import Principal
 from stentor.service.core import checked_client
 from stentor.service.hub import Feed, FeedClosedError, Watcher
+from stentor.service.json_values import check_shape, pack
 from stentor.service.outbox import Gap
 from stentor.service.records import Records, RecordsAnswer
 from stentor.service.refusals import RefusedError, error_answer
 from stentor.service.requests import Service
 from stentor.service.settings import MAP
 from stentor.service.streams import checked_seq
-from stentor.wire.json_text import MOST_DEPTH, from_json
+from stentor.wire.json_text import from_json
 
 #: Frames of one connection that wait for their answers; then no more is read from it.
 MOST_UNANSWERED: Final = 64
@@ -54,8 +55,19 @@ class Socket:
         self._is_watching = asyncio.Event()
         self._stats_every = 0.0
 
+    def wake(self) -> None:
+        """Look now whether the server stops."""
+        self._is_watching.set()
+
     async def run(self) -> None:
         """Serve it until it ends."""
+        self._service.sockets.add(self)
+        try:
+            await self._run()
+        finally:
+            self._service.sockets.discard(self)
+
+    async def _run(self) -> None:
         last = 0
         if self._wants_deliveries and self._may("subscribe"):
             window = self._service.settings.limits.in_flight
@@ -106,7 +118,7 @@ class Socket:
 
     async def _send(self, frame: Any) -> None:
         if self._is_binary:
-            await self._write(msgspec.msgpack.encode(_without_raw(frame)))
+            await self._write(pack(_without_raw(frame)))
         else:
             await self._write(msgspec.json.encode(frame).decode())
 
@@ -120,9 +132,17 @@ class Socket:
         except RuntimeError:
             raise WebSocketDisconnect(1006) from None
 
+    def _admit_again(self) -> None:
+        """End the connection of a key that was revoked, before anything more is told or done."""
+        try:
+            self._service.gate.admit_again(self._who)
+        except RefusedError as error:
+            raise FeedClosedError(_UNAUTHORISED, str(error)) from None
+
     async def _deliver(self, feed: Feed) -> None:
         while True:
             for one in await feed.next():
+                self._admit_again()
                 if isinstance(one, Gap):
                     await self._send({"type": "gap", **one.to_dict()})
                 elif self._is_binary:
@@ -142,6 +162,7 @@ class Socket:
         """Tell who watches, at most 20 times a second."""
         since_stats = 0.0
         while not self._service.is_stopping:
+            self._admit_again()
             watcher, owner = self._watcher, self._key[0]
             if watcher is None:  # most never do: ten thousand of them are not to wake the loop
                 with suppress(TimeoutError):
@@ -180,6 +201,7 @@ class Socket:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 raise WebSocketDisconnect(message.get("code", 1005))
+            self._admit_again()
             self._service.requests.take(self._key[0])
             raw = self._decoded(message)
             for frame in raw if isinstance(raw, list) else [raw]:
@@ -191,7 +213,7 @@ class Socket:
         try:
             if text is not None:
                 return from_json(text.encode())
-            return _shallow(msgspec.msgpack.decode(data or b""))
+            return check_shape(msgspec.msgpack.decode(data or b""))
         except (RecordError, msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
             raise FeedClosedError(_NOT_UNDERSTOOD, f"{error}"[:100]) from None
 
@@ -304,23 +326,6 @@ async def _refuse(websocket: WebSocket, code: int, reason: str) -> None:
     with suppress(RuntimeError, WebSocketDisconnect):
         await websocket.accept()
         await websocket.close(code, reason[:100])
-
-
-def _shallow(raw: Any, depth: int = MOST_DEPTH) -> Any:
-    """*raw*, if it is no deeper than JSON may be and its keys are texts."""
-    if depth == 0:
-        raise RecordError(f"the frame is nested more than {MOST_DEPTH} deep; flatten it")
-    if type(raw) is dict:
-        for key, value in raw.items():
-            if type(key) is not str:
-                raise RecordError("the keys of an object are texts")
-            if type(value) is dict or type(value) is list:
-                _shallow(value, depth - 1)
-    elif type(raw) is list:
-        for value in raw:
-            if type(value) is dict or type(value) is list:
-                _shallow(value, depth - 1)
-    return raw
 
 
 def _without_raw(frame: Any) -> Any:

@@ -144,21 +144,24 @@ class EventStreams:
         except StentorError as error:
             self._service.close_connection(owner)
             return refusal(error, owner)
-        counted = self._counted(texts, owner)
+        counted = self._counted(texts, who)
         return StreamingResponse(counted, media_type="text/event-stream", headers=_HEADERS)
 
-    async def _counted(self, texts: AsyncIterator[bytes], owner: str) -> AsyncIterator[bytes]:
+    async def _counted(self, texts: AsyncIterator[bytes], who: Principal) -> AsyncIterator[bytes]:
         try:
             async with aclosing(texts):  # type: ignore[type-var]
                 async for text in texts:
+                    self._service.gate.admit_again(who)
                     yield text
+        except RefusedError as error:
+            yield _farewell(str(error))
         finally:
-            self._service.close_connection(owner)
+            self._service.close_connection(who.owner)
 
     async def _feed_texts(self, feed: Feed) -> AsyncIterator[bytes]:
+        waiting = asyncio.ensure_future(feed.next())
         try:
             yield b"retry: 1000\n\n"
-            waiting = asyncio.ensure_future(feed.next())
             while True:
                 done, _ = await asyncio.wait((waiting,), timeout=_HEARTBEAT)
                 if not done:
@@ -168,8 +171,10 @@ class EventStreams:
                     yield _event_text(one)
                 waiting = asyncio.ensure_future(feed.next())
         except FeedClosedError as end:
-            yield b"event: bye\ndata: %b\n\n" % msgspec.json.encode({"reason": end.reason})
+            yield _farewell(end.reason)
         finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
             self._hub.close_feed(feed)
             feed.close(1001, "the reader has gone")
 
@@ -188,6 +193,10 @@ class EventStreams:
                     yield b"event: seen\nid: %d\ndata: %b\n\n" % (one.number, data)
         finally:
             self._hub.watchers.discard(watcher)
+
+
+def _farewell(reason: str) -> bytes:
+    return b"event: bye\ndata: %b\n\n" % msgspec.json.encode({"reason": reason})
 
 
 def _event_text(one: OutboxRow | Gap) -> bytes:

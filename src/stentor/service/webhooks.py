@@ -35,6 +35,10 @@ from stentor.service.settings import WebhookSettings
 _LOG: Final = logging.getLogger("stentor.service")
 _MOST_WAIT: Final = 600.0
 _PIECES: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_FORGET_OLD: Final = (
+    "DELETE FROM dead_letters WHERE owner = ? AND client = ? AND last IN (SELECT last FROM "
+    "dead_letters WHERE owner = ? AND client = ? ORDER BY last DESC LIMIT -1 OFFSET ?)"
+)
 _KEEP: Final = "INSERT OR REPLACE INTO webhooks VALUES (?, ?, ?, ?)"
 
 
@@ -133,16 +137,20 @@ class Webhooks:
         if reason and isinstance(one, OutboxRow):
             _LOG.warning("%s is a dead letter: %s", letter.id, reason)
             await self._bury(key, one, reason)
+        elif reason:
+            _LOG.warning("%s, a gap, was not taken: %s; sequences show it too", letter.id, reason)
         self._hub.acknowledge(key, one.last)
 
     async def _bury(self, key: Key, row: OutboxRow, reason: str) -> None:
-        def keep(core: Core) -> None:
+        def keep(core: Core) -> int:
             insert = "INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?, ?, ?, ?, ?)"
             with core.store.transaction():
                 values = (*key, row.last, row.first, row.time, row.body, reason[:500])
                 core.store.execute(insert, *values)
+                return core.store.execute(_FORGET_OLD, *key, *key, self._settings.dead_letters)
 
-        await self._hub.ask(keep)
+        if gone := await self._hub.ask(keep):
+            _LOG.warning("%d of the oldest dead letters of %s are gone: too many", gone, key)
 
     async def send_again(self, key: Key) -> dict[str, int]:
         """Send the dead letters of *key* once more; how many were taken, and how many not."""
@@ -245,6 +253,20 @@ async def dead_letters(handlers: Handlers, request: Request, who: Principal) -> 
         for first, last, when, reason, body in rows
     ]
     return answer({"dead_letters": found})
+
+
+@handles("DELETE", "/v1/dead-letters", "subscribe")
+async def forget_dead_letters(handlers: Handlers, request: Request, who: Principal) -> Response:
+    """Forget what a client's webhook has not taken."""
+    key = who.owner, client_of(request)
+
+    def forget(core: Core) -> None:
+        with core.store.transaction():
+            delete = "DELETE FROM dead_letters WHERE owner = ? AND client = ?"
+            core.store.execute(delete, *key)
+
+    await handlers.hub.ask(forget)
+    return Response(status_code=204)
 
 
 @handles("POST", "/v1/webhooks/{client}/send-again", "subscribe")

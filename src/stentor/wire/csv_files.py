@@ -77,7 +77,8 @@ def csv_records(
     )
     for one in chain(sample, texts):
         shown = one.shown.decode("utf-8", "replace")
-        yield CsvRecord(_record(one, header, dialect, kinds), shown, one.line, one.offset, one.stop)
+        record = _record(one, header, dialect, kinds, schema)
+        yield CsvRecord(record, shown, one.line, one.offset, one.stop)
 
 
 def _texts(
@@ -148,7 +149,11 @@ def _is_point(cell: str) -> bool:
 
 
 def _record(
-    text: _Text, header: list[str], dialect: Dialect, kinds: dict[str, Kind | None]
+    text: _Text,
+    header: list[str],
+    dialect: Dialect,
+    kinds: dict[str, Kind | None],
+    schema: Schema,
 ) -> dict[str, Any] | RecordError:
     if text.text is None:
         return RecordError("the line is too long, or not UTF-8; save the text as UTF-8")
@@ -157,7 +162,7 @@ def _record(
         if len(cells) != len(header):
             raise RecordError(f"the header has {len(header)} cells, this line {len(cells)}")
         return {
-            name: _value(name, cell, kinds[name])
+            name: _value(name, cell, kinds[name], schema)
             for name, cell in zip(header, cells, strict=True)
             if cell not in ("", dialect.null)
         }
@@ -165,14 +170,15 @@ def _record(
         return error
 
 
-def _value(name: str, cell: str, kind: Kind | None) -> Any:
+def _value(name: str, cell: str, kind: Kind | None, schema: Schema) -> Any:
     if name in _TEXTS:
         return cell
     if name in _INSTANTS:
         return read_number_or_text(cell)
     if name in _OBJECTS or kind is None:
         return read_json(cell, name)
-    if kind is Kind.TIMESTAMP and not cell.lstrip().startswith("{"):
+    is_new = schema.kind(name) is None  # to a schema that knows it, its text says more
+    if kind is Kind.TIMESTAMP and is_new and not cell.lstrip().startswith("{"):
         micros = read_time(cell, name)
         return None if micros is None else _EPOCH + timedelta(microseconds=micros)
     if kind is Kind.POINT and cell.strip()[:1] not in ("[", "{"):

@@ -13,6 +13,7 @@ A record says in `op` what it does, and may carry its `time`:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from stentor.errors import RecordError
@@ -45,10 +46,19 @@ from stentor.wire.events import check_event, event_from_dict, event_to_dict
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
 
-def subscription_from_dict(
-    raw: Raw, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS
-) -> Subscription:
-    """The subscription that *raw* describes; *schema* learns from it once all of it is valid."""
+class SubscriptionFields(NamedTuple):
+    """What a subscription's dict says, its expression a text."""
+
+    id: str
+    text: str
+    at: Point | None
+    until: int | None
+    owner: str | None
+    labels: Mapping[str, str]
+
+
+def subscription_fields(raw: Raw, schema: Schema) -> SubscriptionFields:
+    """What *raw* says of a subscription; nothing of its expression but that it is a text."""
     check_fields(
         check_object(raw, "a subscription"),
         (*SUBSCRIPTION_FIELDS, *CHANGE_FIELDS),
@@ -61,10 +71,18 @@ def subscription_from_dict(
     at = read_location(raw.get("at"), plane=schema.plane)
     until = read_time(raw.get("until"), "until")
     text = _expression_text(raw.get("expression"))
+    owner, labels = read_owner(raw.get("owner")), read_labels(raw.get("labels"))
+    return SubscriptionFields(id, text, at, until, owner, labels)
+
+
+def subscription_from_dict(
+    raw: Raw, schema: Schema, limits: RecordLimits = DEFAULT_RECORD_LIMITS
+) -> Subscription:
+    """The subscription that *raw* describes; *schema* learns from it once all of it is valid."""
+    id, text, at, until, owner, labels = subscription_fields(raw, schema)
     expression = parse(text, schema=schema, limits=limits.expression)
     if at is None and needs_position(expression):
         raise missing_position()
-    owner, labels = read_owner(raw.get("owner")), read_labels(raw.get("labels"))
     schema.learn(uses(expression, f"subscription {id!r}"))
     return Subscription(id, expression, at, until, owner, labels)
 
@@ -195,6 +213,21 @@ def check_change(op: Any, expression: Any, *, has_at: bool, has_until: bool) -> 
 def _fields_of(op: str) -> tuple[str, ...]:
     """What a record that does *op*, and brings no event, may say."""
     return (*(OPERATIONS[Operation.of(op)].fields or ()), *CHANGE_FIELDS)
+
+
+def rows_with_other_fields(columns: Mapping[str, Any], op: Op) -> dict[int, str]:
+    """Rows with a value in one of *columns* (Arrow arrays) that records of *op* do not have: why.
+
+    As one by one: what is null is not there.
+    """
+    reasons: dict[int, str] = {}
+    for name, array in columns.items():
+        try:
+            check_fields({name: True}, _fields_of(op), f"a record of op {op!r}")
+        except RecordError as error:
+            valued = (row for row, is_valid in enumerate(array.is_valid().to_pylist()) if is_valid)
+            reasons = dict.fromkeys(valued, str(error)) | reasons
+    return reasons
 
 
 def _expression_text(text: Any) -> str:

@@ -25,7 +25,7 @@ from tests.support.linked_brokers import Clock, LinkedBrokers
 
 def linked(folder: Path, *links: tuple[str, str], **settings: Any) -> LinkedBrokers:
     brokers = LinkedBrokers(folder, list(links), random.Random(1), **settings)
-    brokers.settle()
+    brokers.run_until_idle()
     return brokers
 
 
@@ -36,15 +36,15 @@ def subscribe(id: str, expression: str) -> dict[str, Any]:
 def test_a_link_that_would_close_a_ring_is_refused(tmp_path: Path) -> None:
     brokers = linked(tmp_path, ("a", "b"), ("b", "c"), ("c", "d"))
     brokers.links.append(("d", "a"))
-    brokers.settle()
+    brokers.run_until_idle()
     assert "closes a ring" in brokers.refused["d", "a"]
     assert set(brokers.cores["a"].broker.links) == {"b"}
     told = questions.brokers_of(brokers.cores["d"])["refused"]
     assert any("expected a tree" in reason for reason in told.values())
     brokers.feed("a", subscribe("s", "x > 0"))
-    brokers.settle()
+    brokers.run_until_idle()
     brokers.feed("d", {"op": "publish", "id": "e", "x": 1})
-    brokers.settle()
+    brokers.run_until_idle()
     assert brokers.delivered() == [("s", "e", "added")]
     brokers.close()
 
@@ -53,7 +53,7 @@ def test_a_ring_is_refused_while_one_of_its_links_is_cut(tmp_path: Path) -> None
     brokers = linked(tmp_path, ("a", "b"), ("b", "c"))
     brokers.cut(("b", "c"))
     brokers.links[:] = [("c", "a")]
-    brokers.settle()
+    brokers.run_until_idle()
     assert "closes a ring" in brokers.refused["c", "a"]
     brokers.close()
 
@@ -95,14 +95,14 @@ def test_schemas_are_compared_and_both_operators_told(tmp_path: Path) -> None:
     brokers = LinkedBrokers(tmp_path, [("a", "b")], random.Random(1))
     brokers.feed("a", subscribe("s", "price > 3"))
     brokers.feed("b", subscribe("t", "price = 'low'"), subscribe("u", "stock > 1"))
-    brokers.settle()
+    brokers.run_until_idle()
     for name in "ab":
         [link] = [
             one for one in questions.brokers_of(brokers.cores[name])["links"] if one["from"] == name
         ]
         assert "the attribute 'price' is a " in str(link["problems"])
     brokers.feed("a", {"op": "publish", "id": "e", "stock": 2})
-    brokers.settle()
+    brokers.run_until_idle()
     assert brokers.delivered() == [("u", "e", "added")], "everything else passes"
     brokers.close()
 
@@ -116,7 +116,7 @@ def test_a_slow_broker_holds_its_senders_and_not_the_others(tmp_path: Path) -> N
         link_queue=LinkQueueSettings(messages=10),
     )
     brokers.feed("c", subscribe("s", "x > 0"))
-    brokers.settle()
+    brokers.run_until_idle()
     brokers.cut(("b", "c"))
     sent = 0
     core = brokers.cores["a"]
@@ -134,7 +134,7 @@ def test_a_slow_broker_holds_its_senders_and_not_the_others(tmp_path: Path) -> N
         for queue in brokers.cores[name].store.link_queues.values():
             assert queue.queued <= 40
     assert brokers.feed("a", subscribe("t", "x > 5")).accepted == 1, "changes are taken"
-    brokers.settle()
+    brokers.run_until_idle()
     assert sorted(brokers.delivered()) == sorted(("s", f"e{n}", "added") for n in range(sent))
     brokers.close()
 
@@ -145,7 +145,7 @@ def test_links_held_on_both_sides_go_on(tmp_path: Path) -> None:
     brokers = linked(tmp_path, ("a", "b"), ("b", "c"), credit=4, link_queue=limits)
     brokers.feed("a", subscribe("s", "x > 0"))
     brokers.feed("c", subscribe("t", "x > 0"))
-    brokers.settle()
+    brokers.run_until_idle()
     counts = {"a": 0, "c": 0}
     for _ in range(300):
         for name, count in [*counts.items()]:
@@ -153,7 +153,7 @@ def test_links_held_on_both_sides_go_on(tmp_path: Path) -> None:
             answer = brokers.cores[name].run([Records("a", name, [event])], {}).answers[0]
             counts[name] += answer.accepted
         brokers.move(brokers.seeded.choice(brokers.links))
-    brokers.settle()
+    brokers.run_until_idle()
     assert len(brokers.delivered()) == 2 * sum(counts.values())
     brokers.close()
 
@@ -161,7 +161,7 @@ def test_links_held_on_both_sides_go_on(tmp_path: Path) -> None:
 def test_a_message_that_came_over_too_many_links_is_refused(tmp_path: Path) -> None:
     brokers = linked(tmp_path, ("a", "b"), ("b", "c"), hop_limit=1)
     brokers.feed("c", subscribe("s", "x > 0"))
-    brokers.settle()
+    brokers.run_until_idle()
     assert "is it a ring" in str(questions.brokers_of(brokers.cores["a"])["links"])
     brokers.close()
 
@@ -169,7 +169,7 @@ def test_a_message_that_came_over_too_many_links_is_refused(tmp_path: Path) -> N
 def test_no_neighbour_moves_the_clock(tmp_path: Path) -> None:
     brokers = linked(tmp_path, ("a", "b"))
     brokers.feed("b", subscribe("s", "x > 0"))
-    brokers.settle()
+    brokers.run_until_idle()
     core = brokers.cores["a"]
     message = {"op": "publish", "id": "a/e", "x": 1, "time": 9_000_000_000_000_000}
     first = core.store.link_queues["b"].sent + 1
@@ -186,12 +186,12 @@ def test_a_restart_says_nothing_again(tmp_path: Path) -> None:
     brokers = linked(tmp_path, ("a", "b"))
     brokers.feed("a", *(subscribe(f"s{n}", f"x = {n}") for n in range(40)))
     brokers.feed("b", {"op": "publish", "id": "e", "x": 3, "until": 9e8})
-    brokers.settle()
+    brokers.run_until_idle()
     before = {name: core.store.link_queues for name, core in brokers.cores.items()}
     sent = [queue.sent for queues in before.values() for queue in queues.values()]
     for name in "ab":
         brokers.kill(name)
-    brokers.settle()
+    brokers.run_until_idle()
     after = [
         queue.sent for core in brokers.cores.values() for queue in core.store.link_queues.values()
     ]
@@ -259,16 +259,17 @@ def test_a_store_of_the_version_before_links_is_brought_up_to_date(tmp_path: Pat
     with sqlite3.connect(tmp_path / "a" / "service.db") as file:
         for table in ("links", "link_outbox", "announced", "holders"):
             file.execute(f"DROP TABLE {table}")
+        file.execute("ALTER TABLE clients DROP COLUMN used")
         file.execute("UPDATE facts SET fact = '1' WHERE name = 'service version'")
         file.execute("DELETE FROM facts WHERE name IN ('neighbours', 'instance')")
     file.close()
     for name in "ab":
         brokers.open(name)
     brokers.connections.clear()
-    brokers.settle()
+    brokers.run_until_idle()
     assert brokers.delivered() == [("s", "e", "added")]
     brokers.feed("b", {"op": "publish", "id": "f", "x": 1})
-    brokers.settle()
+    brokers.run_until_idle()
     assert len(brokers.delivered()) == 2
     brokers.close()
 
@@ -290,8 +291,8 @@ def test_hostile_frames_end_a_connection_and_nothing_else(tmp_path: Path) -> Non
         Assembler().take(b"\7")
     brokers.connections.clear()
     brokers.feed("b", subscribe("s", "x > 0"))
-    brokers.settle()
+    brokers.run_until_idle()
     brokers.feed("a", {"op": "publish", "id": "e", "x": 1})
-    brokers.settle()
+    brokers.run_until_idle()
     assert brokers.delivered() == [("s", "e", "added")]
     brokers.close()

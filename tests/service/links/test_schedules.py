@@ -74,12 +74,12 @@ class Schedule:
         self.brokers.feed(broker, record)
 
     def run(self) -> None:
-        self.brokers.settle()
+        self.brokers.run_until_idle()
         for _ in range(self.seeded.randint(2, 4)):
             self._change()
-            self.brokers.settle()
+            self.brokers.run_until_idle()
             self._publish()
-            self.brokers.settle()
+            self.brokers.run_until_idle()
             given = self.brokers.delivered()
             assert Counter(given) == Counter(self.engine.said)
             for core in self.brokers.cores.values():

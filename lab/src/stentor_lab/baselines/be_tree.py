@@ -166,6 +166,8 @@ class BeTree(Rival):
             part_keys(of[0], of[1], of[2], of[3], part, half)
             child = np.array([self._nodes[one] for one in self._fresh_parts], np.int64)
             # Beside each dimension of a node stands which levels there are.
+            pairs = np.unique(np.stack((part, level.astype(np.uint64))), axis=1)
+            part, level = np.ascontiguousarray(pairs[0]), pairs[1].astype(np.int64)
             known = np.zeros(len(part), np.uint8)
             mark_new(self._lists.arrays, part, level, known)
             fresh = known != 0
@@ -272,7 +274,7 @@ def clear_lists(lists: ListArrays, key: UInt64) -> None:
 
 @kernel
 def mark_new(lists: ListArrays, part: UInt64, level: Int64, is_new: np.ndarray[Any, Any]) -> None:
-    """1 where a p-node has no half of the level yet, neither there nor before in the batch."""
+    """1 where a p-node has no half of the level yet; none comes twice."""
     for one in range(len(part)):
         is_new[one] = 1
         which = find_list(lists, part[one])
@@ -281,9 +283,6 @@ def mark_new(lists: ListArrays, part: UInt64, level: Int64, is_new: np.ndarray[A
             for entry in range(start, start + lists.used[which]):
                 if lists.item[entry] == level[one]:
                     is_new[one] = 0
-        for before in range(max(0, one - 64), one):
-            if part[before] == part[one] and level[before] == level[one]:
-                is_new[one] = 0
 
 
 @kernel
@@ -300,7 +299,7 @@ def walk_halves(
     """Pairs that may match; those that do not fit are only counted."""
     found = 0
     for one in range(len(events.until)):
-        depth, stack[0], is_wide = 1, _ROOT, False
+        depth, stack[0], is_wide, first_found = 1, _ROOT, False, found
         while depth > 0:
             depth -= 1
             node = stack[depth]
@@ -338,7 +337,8 @@ def walk_halves(
                         if depth < len(stack):
                             stack[depth] = lists.item[lists.start[below]]
                             depth += 1
-        if is_wide:  # a long range is in too many halves: all are candidates
+        if is_wide:  # a long range is in too many halves: all are candidates, once
+            found = first_found
             for item in range(alternatives):
                 if found < len(event):
                     event[found], alternative[found] = one, item

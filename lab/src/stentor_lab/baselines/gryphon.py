@@ -161,7 +161,7 @@ def walk(
     for one in range(len(events.until)):
         first, stop = events.value_start[one], events.value_start[one + 1]
         depth, node_stack[0], value_stack[0] = 1, _ROOT, first
-        has_range = False
+        has_range, first_found = False, found
         for value in range(first, stop):
             has_range |= events.low[value] < events.high[value]
         while depth > 0:
@@ -196,6 +196,7 @@ def walk(
                         else:
                             has_range = True
         if has_range:  # equal values within a range have edges of their own: all are candidates
+            found = first_found
             for item in range(last + 1):
                 if found < len(event):
                     event[found], alternative[found] = one, item

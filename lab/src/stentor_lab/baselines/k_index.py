@@ -142,6 +142,12 @@ def match_conjunctions(
     """Pairs that may match; those that do not fit are only counted."""
     found = 0
     for one in range(len(events.until)):
+        if is_too_wide(events, one):
+            for item in range(last + 1):  # a long range has too many values to look up
+                if found < len(event):
+                    event[found], alternative[found] = one, item
+                found += 1
+            continue
         which = find_list(lists, _REST)
         if which != NOT_THERE:
             start = lists.start[which]
@@ -149,12 +155,6 @@ def match_conjunctions(
                 if found < len(event):
                     event[found], alternative[found] = one, lists.item[entry]
                 found += 1
-        if is_too_wide(events, one):
-            for item in range(last + 1):  # a long range has too many values to look up
-                if found < len(event):
-                    event[found], alternative[found] = one, item
-                found += 1
-            continue
         for size in range(1, len(sizes)):
             if sizes[size] > 0:
                 found = match_size(

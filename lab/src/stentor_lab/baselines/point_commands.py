@@ -26,8 +26,8 @@ from stentor.covering.kd_tree.layout import BucketLimits, KdTrees
 from stentor.covering.kd_tree.match import (
     COMPARED,
     VISITED,
-    KdSearchScratch,
-    begin_search,
+    KdMatchScratch,
+    begin_matching,
     next_hits,
 )
 from stentor.encoding.columns import Float64, Int64
@@ -47,7 +47,7 @@ class PointIndex(NamedTuple):
     points: Float64  # (subscriptions × dims)
     forest: KdTrees
     limits: BucketLimits
-    search: KdSearchScratch
+    search: KdMatchScratch
     curve: Curve
     curve_search: CurveSearch
     rows: Rows
@@ -179,7 +179,7 @@ def cov_k(
 def forest_coverers(index: PointIndex, dims: int, k: int, row: int, found: Int64) -> int:
     """Up to *k* coverers of *row* from the tree with the root 0."""
     query = index.points[row * dims : row * dims + dims]
-    begin_search(index.search, 0)
+    begin_matching(index.search, 0)
     count = 0
     while True:
         hits = next_hits(index.forest, dims, query, index.search)

@@ -24,7 +24,7 @@ from stentor.covering.kd_tree.layout import (
     new_forest,
     with_entries,
 )
-from stentor.covering.kd_tree.match import new_search
+from stentor.covering.kd_tree.match import new_matching
 from stentor.encoding.columns import Float64, Int64
 from stentor.errors import SettingsError
 from stentor.index.arena import extended
@@ -92,7 +92,7 @@ class PointGraph(EdgeTable):
             points=np.zeros(0),
             forest=forest,
             limits=self.settings.limits,
-            search=new_search(forest),
+            search=new_matching(forest),
             curve=curve,
             curve_search=new_curve_search(curve),
             rows=new_rows(),
@@ -149,7 +149,7 @@ class PointGraph(EdgeTable):
     def _make_room(self) -> None:
         forest = grow_trees(self.index.forest, self.dims)
         curve = roomier_curve(self.index.curve)
-        self.index = self.index._replace(forest=forest, search=new_search(forest), curve=curve)
+        self.index = self.index._replace(forest=forest, search=new_matching(forest), curve=curve)
 
     def check(self) -> None:
         super().check()
@@ -192,7 +192,7 @@ class PointGraph(EdgeTable):
         entries = len(self.index.forest.node_of)
         forest = with_entries(grow_trees(new_forest(), self.dims), entries)
         new_tree(forest, self.dims)
-        self.index = self.index._replace(forest=forest, search=new_search(forest))
+        self.index = self.index._replace(forest=forest, search=new_matching(forest))
         self._refill()
 
     def _refill(self) -> None:

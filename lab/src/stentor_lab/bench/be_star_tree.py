@@ -92,7 +92,7 @@ def _best(workload: Workload, contender: Contender, options: BenchOptions) -> Ta
     cases = [Case("all matches", stopwatch(lambda: index.match(events)), EVENTS)]
     for k in (1, 5):
         assert isinstance(index, BEStarTree)
-        figures = index.search_effort(events, k)
+        figures = index.top_effort(events, k)
         cases.append(Case(f"top {k}", stopwatch(partial(top, k)), EVENTS, figures=figures))
     title = f"{workload.title}: the k best"
     rows = measure(cases, options.repetitions, options.progress, title)

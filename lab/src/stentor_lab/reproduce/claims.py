@@ -1,15 +1,16 @@
 """What a paper claims, and written rules that judge it by our curves.
 
 A rule looks at medians. Within NOISE two are equal. The verdict is one of agrees, partly and
-disagrees; what was compared is told with it, and whether the counted work says the same as the
-times: if it does, the structure explains the result; if not, what a step costs does.
+disagrees; what was compared is told with it, and the work that was counted beside the times. Why
+something is as it is, is said only where an experiment tested it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final, Protocol
 
 from stentor_lab.report import number
@@ -19,6 +20,7 @@ AGREES, PARTLY, DISAGREES = "agrees", "partly", "disagrees"
 VERDICTS: Final = (AGREES, PARTLY, DISAGREES)
 #: Two medians nearer than this are equal.
 NOISE: Final = 1.1
+NOT_EXPLAINED: Final = "Not explained: nothing was tested that would tell why."
 #: What is counted beside times, in the order in which it is asked for.
 WORK: Final = ("entries/event", "candidates/event", "points/query")
 
@@ -53,9 +55,11 @@ class Claim:
     rule: Rule
     because: str | Callable[[Panels], str] = ""
 
-    def explained(self, panels: Panels) -> str:
-        """The explanation, with the counted work where the rule compares contenders."""
+    def explained(self, panels: Panels, verdict: str) -> str:
+        """The explanation; where there is none, that it is not explained; and the counted work."""
         told = self.because if isinstance(self.because, str) else self.because(panels)
+        if not told and verdict != AGREES:
+            told = NOT_EXPLAINED
         counted = self.rule.work(panels) if isinstance(self.rule, Less) else ""
         return " ".join(part for part in (told, counted) if part)
 
@@ -66,7 +70,7 @@ def _both(panel: Panel, one: str, other: str) -> list[tuple[X, float, float]]:
     for point in left.points:
         beside = right.at(point.x)
         if beside is not None:
-            pairs.append((point.x, point.median, beside.median))
+            pairs.append((point.x, point.value, beside.value))
     return pairs
 
 
@@ -112,22 +116,16 @@ class Less:
         return Judgement(verdict, f"beside {self.one}: " + "; ".join(seen))
 
     def work(self, panels: Panels) -> str:
-        """What the counted work says of the last point."""
+        """The counted work of all at the last point."""
         panel = panels[self.panel]
-        said = []
-        for other in self.others:
-            pairs = _both(panel, self.one, other)
-            both = panel.curve(self.one), panel.curve(other)
-            name = next((one for one in WORK if all(_counted(c, one) for c in both)), None)
-            if name is None or not pairs:
-                continue
-            ours, theirs = (_counted(curve, name) or 0.0 for curve in both)
-            same = (pairs[-1][2] >= pairs[-1][1]) == (theirs >= ours)
-            told = "the work explains it" if same else "the cost of a step, not the work, decides"
-            if 1 / NOISE < _ratio(theirs, ours) < NOISE:
-                told = "as much work, so the cost of a step decides"
-            said.append(f"{other} {number(theirs)} {name} against {number(ours)}: {told}")
-        return "Counted at the last point: " + "; ".join(said) + "." if said else ""
+        curves = [panel.curve(name) for name in (self.one, *self.others)]
+        name = next(
+            (one for one in WORK if all(_counted(c, one) is not None for c in curves)), None
+        )
+        if name is None:
+            return ""
+        said = (f"{curve.name} {number(_counted(curve, name) or 0.0)}" for curve in curves)
+        return f"Counted at the last point, {name}: {', '.join(said)}."
 
 
 def _ratio(one: float, other: float) -> float:
@@ -160,11 +158,67 @@ class Grows:
         held, seen = 0, []
         for name in self.curves:
             points = panels[self.panel].curve(name).points
-            change = _ratio(points[-1].median, points[0].median)
+            change = _ratio(points[-1].value, points[0].value)
             held += self.least / NOISE <= change <= self.most * NOISE
             seen.append(f"{name} {number(change)}×")
         verdict = AGREES if held == len(self.curves) else PARTLY if held else DISAGREES
         return Judgement(verdict, "last point over first: " + ", ".join(seen))
+
+
+@dataclass(frozen=True)
+class Rises:
+    """*curves* rise from each point to the next, or fall where *falls*."""
+
+    panel: str
+    curves: tuple[str, ...]
+    falls: bool = False
+
+    @property
+    def text(self) -> str:
+        way = "falls" if self.falls else "rises"
+        return (
+            f"{', '.join(self.curves)} {way} from each point to the next: at all steps (agrees), "
+            f"at half of them (partly); equal within {NOISE:g}× counts as half"
+        )
+
+    def judge(self, panels: Panels) -> Judgement:
+        steps, seen = [], []
+        for name in self.curves:
+            points = panels[self.panel].curve(name).points
+            ratios = [_ratio(b.value, a.value) for a, b in pairwise(points)]
+            steps += [1 / r if self.falls and r > 0 else r for r in ratios]
+            seen.append(f"{name} {', '.join(number(one) for one in ratios)}")
+        told = f"each point over the one before: {'; '.join(seen)}"
+        return Judgement(_verdict(_won(steps) / max(1, len(steps))), told)
+
+
+@dataclass(frozen=True)
+class Similar:
+    """*curves* take at most so many times in the panel *one* what they take in *other*."""
+
+    one: str
+    other: str
+    curves: tuple[str, ...]
+    most: float
+
+    @property
+    def text(self) -> str:
+        return (
+            f"{', '.join(self.curves)} take at most {self.most:g}× in {self.one} what they take "
+            f"in {self.other}: everywhere (agrees), at half of the points (partly)"
+        )
+
+    def judge(self, panels: Panels) -> Judgement:
+        ratios = []
+        for name in self.curves:
+            theirs = panels[self.other].curve(name)
+            for point in panels[self.one].curve(name).points:
+                beside = theirs.at(point.x)
+                if beside is not None:
+                    ratios.append(_ratio(point.value, beside.value))
+        share = sum(one <= self.most for one in ratios) / max(1, len(ratios))
+        seen = f"{self.one} takes {number(min(ratios))}–{number(max(ratios))} times"
+        return Judgement(_verdict(share), f"{seen} what {self.other} takes")
 
 
 @dataclass(frozen=True)
@@ -193,6 +247,144 @@ class Near:
 
 
 @dataclass(frozen=True)
+class Narrows:
+    """*one* is below *other* by a smaller factor at each point than at the one before."""
+
+    panel: str
+    one: str
+    other: str
+
+    @property
+    def text(self) -> str:
+        return (
+            f"{self.other} over {self.one} falls from each point to the next: at all steps "
+            f"(agrees), at half of them (partly); equal within {NOISE:g}× counts as half"
+        )
+
+    def judge(self, panels: Panels) -> Judgement:
+        factors = [_ratio(b, a) for _, a, b in _both(panels[self.panel], self.one, self.other)]
+        steps = [_ratio(before, after) for before, after in pairwise(factors)]
+        seen = ", ".join(f"{number(factor)}×" for factor in factors)
+        verdict = _verdict(_won(steps) / max(1, len(steps)))
+        return Judgement(verdict, f"{self.other} over {self.one}: {seen}")
+
+
+@dataclass(frozen=True)
+class Slower:
+    """*one* grows by less from the first to the last point than each of *others*."""
+
+    panel: str
+    one: str
+    others: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return (
+            f"from the first to the last point {self.one} grows by a smaller factor than "
+            f"{', '.join(self.others)}: than all (agrees), than half (partly); equal within "
+            f"{NOISE:g}× counts as half"
+        )
+
+    def judge(self, panels: Panels) -> Judgement:
+        grown = {}
+        for name in (self.one, *self.others):
+            points = panels[self.panel].curve(name).points
+            grown[name] = _ratio(points[-1].value, points[0].value)
+        won = _won([_ratio(grown[name], grown[self.one]) for name in self.others])
+        seen = ", ".join(f"{name} {number(factor)}×" for name, factor in grown.items())
+        return Judgement(_verdict(won / len(self.others)), f"last point over first: {seen}")
+
+
+@dataclass(frozen=True)
+class Proportional:
+    """*curves* grow by less than x does, from the first to the last point."""
+
+    panel: str
+    curves: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return (
+            f"from the first to the last point {', '.join(self.curves)} grow by a smaller factor "
+            "than what varies: all (agrees), some (partly)"
+        )
+
+    def judge(self, panels: Panels) -> Judgement:
+        held, seen = 0, []
+        for name in self.curves:
+            first, *_, last = panels[self.panel].curve(name).points
+            change, more = _ratio(last.value, first.value), float(last.x) / float(first.x)
+            held += change < more
+            seen.append(f"{name} {number(change)}× of {number(more)}×")
+        verdict = AGREES if held == len(self.curves) else PARTLY if held else DISAGREES
+        return Judgement(verdict, "last point over first: " + ", ".join(seen))
+
+
+_PARTS: Final[Mapping[tuple[int | None, int | None], str]] = {
+    (None, None): "all points",
+    (0, 1): "the first point",
+    (0, 2): "the first two points",
+    (1, None): "all points but the first",
+    (-1, None): "the last point",
+    (-2, None): "the last two points",
+}
+
+
+@dataclass(frozen=True)
+class At:
+    """*rule* at some points alone: those where x is one of *xs*, or a *part* of all."""
+
+    rule: Rule
+    panel: str
+    xs: tuple[X, ...] = ()
+    part: tuple[int | None, int | None] = (None, None)
+
+    @property
+    def text(self) -> str:
+        where = ", ".join(map(str, self.xs)) or _PARTS[self.part]
+        return f"at {where}: {self.rule.text}"
+
+    def judge(self, panels: Panels) -> Judgement:
+        panel = panels[self.panel]
+        kept = self.xs or tuple(panel.xs[slice(*self.part)])
+        curves = (
+            replace(one, points=tuple(p for p in one.points if p.x in kept)) for one in panel.curves
+        )
+        return self.rule.judge({**panels, self.panel: replace(panel, curves=tuple(curves))})
+
+
+@dataclass(frozen=True)
+class Slows:
+    """*curves* grow less for each x over the second half of the panel than over the first."""
+
+    panel: str
+    curves: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return (
+            f"for each more of x {', '.join(self.curves)} grow less between the last two points "
+            "than between the first two: all (agrees), some (partly)"
+        )
+
+    def judge(self, panels: Panels) -> Judgement:
+        held, seen = 0, []
+        for name in self.curves:
+            slopes = _slopes(panels[self.panel].curve(name))
+            held += slopes[-1] < slopes[0]
+            seen.append(f"{name} {number(slopes[0])} at first, {number(slopes[-1])} at last")
+        verdict = AGREES if held == len(self.curves) else PARTLY if held else DISAGREES
+        return Judgement(verdict, "growth for each more: " + "; ".join(seen))
+
+
+def _slopes(curve: Curve) -> list[float]:
+    return [
+        (after.value - before.value) / (float(after.x) - float(before.x))
+        for before, after in pairwise(curve.points)
+    ]
+
+
+@dataclass(frozen=True)
 class Across:
     """*curves* take less in the panel *one* than in the panel *other*, point by point."""
 
@@ -214,7 +406,7 @@ class Across:
             for point in panels[self.one].curve(name).points:
                 beside = theirs.at(point.x)
                 if beside is not None:
-                    ratios.append(_ratio(beside.median, point.median))
+                    ratios.append(_ratio(beside.value, point.value))
         share = _won(ratios) / max(1, len(ratios))
         seen = f"{self.other} takes {number(min(ratios))}–{number(max(ratios))} times"
         return Judgement(_verdict(share), f"{seen} what {self.one} takes")
@@ -238,7 +430,7 @@ class Steadier:
     def judge(self, panels: Panels) -> Judgement:
         spans = {}
         for name in (self.one, *self.others):
-            medians = [point.median for point in panels[self.panel].curve(name).points]
+            medians = [point.value for point in panels[self.panel].curve(name).points]
             spans[name] = _ratio(max(medians), min(medians))
         share = _won([spans[name] / spans[self.one] for name in self.others]) / len(self.others)
         seen = ", ".join(f"{name} {number(span)}×" for name, span in spans.items())
@@ -263,13 +455,13 @@ class BestAt:
     def judge(self, panels: Panels) -> Judgement:
         points = panels[self.panel].curve(self.curve).points
         nearest = min(points, key=lambda point: abs(float(point.x) - self.x))
-        least = min(point.median for point in points)
+        least = min(point.value for point in points)
         others = [one for one in (points[0], points[-1]) if one is not nearest]
         verdict = DISAGREES
-        if nearest.median <= NOISE * least:
-            worse = all(one.median >= NOISE * nearest.median for one in others)
+        if nearest.value <= NOISE * least:
+            worse = all(one.value >= NOISE * nearest.value for one in others)
             verdict = AGREES if worse else PARTLY
-        return Judgement(verdict, ", ".join(f"{p.x}: {number(p.median)}" for p in points))
+        return Judgement(verdict, ", ".join(f"{p.x}: {number(p.value)}" for p in points))
 
 
 def _won(ratios: Sequence[float]) -> float:

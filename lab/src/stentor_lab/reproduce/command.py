@@ -17,7 +17,7 @@ from stentor_lab.reproduce.draw import pictures
 from stentor_lab.reproduce.inventory import PAGE, inventory
 from stentor_lab.reproduce.page import page
 from stentor_lab.reproduce.registry import Chosen, chosen, papers
-from stentor_lab.reproduce.run import FigureResult, Folder, run, settings_of
+from stentor_lab.reproduce.run import FigureResult, Folder, run, settings_of, sizes_of
 from stentor_lab.reproduce.scale import SCALES, RunSettings, scale_named
 from stentor_lab.reproduce.summary import write_summary
 from stentor_lab.result import this_machine, to_stderr
@@ -46,6 +46,9 @@ def command(
         float, typer.Option(help="Millions that figures of growth go up to: the papers' are 20.")
     ] = 5.0,
     seed: Annotated[int, typer.Option(help="Of the generated workloads.")] = 1,
+    processes: Annotated[
+        int, typer.Option(help="Figures that are measured at a time; times are processor times.")
+    ] = 1,
     again: Annotated[bool, typer.Option("--again", help="Measure anew what is kept.")] = False,
     summary: Annotated[
         Path | None, typer.Option(help="Write a summary in Markdown, pictures beside it.")
@@ -67,6 +70,8 @@ def command(
         return
     if quick and smoke:
         raise SettingsError("--quick and --smoke are two sizes; take one of them")
+    if processes < 1:
+        raise SettingsError(f"{processes} processes; take 1 or more")
     if data is not None:
         if not data.is_dir():
             raise SettingsError(f"--data is {data}, which is no folder; see lab/data.md")
@@ -74,10 +79,14 @@ def command(
     scale = scale_named("quick" if quick else "smoke" if smoke else "full", million, up_to)
     settings = RunSettings(scale, seed)
     some = chosen(paper, figure)
-    results = run(some, settings, Folder(output), again=again)
+    results = run(some, settings, Folder(output), again=again, processes=processes)
     path = write_report(some, results, settings, output)
     if summary is not None:
-        write_summary(summary, list(papers().values()), results, facts_of(settings))
+        words = ["stentor-lab reproduce", *(one for one in (paper, figure) if one)]
+        words += sizes_of(settings_of(settings))
+        words += [f"--processes {processes}"] if processes > 1 else []
+        told = " ".join((*words, "--summary docs/reproduction.md"))
+        write_summary(summary, list(papers().values()), results, facts_of(settings), told)
     counted = Counter(claim["verdict"] for result in results for claim in result.claims)
     for verdict in VERDICTS:
         print(f"{verdict:<10} {counted[verdict]}")
@@ -99,7 +108,8 @@ def listed(paper: str | None = None) -> list[str]:
 
 def facts_of(settings: RunSettings) -> dict[str, Any]:
     """What a reader needs to judge a run."""
-    return {**settings_of(settings), **this_machine()}
+    given = {name: one for name, one in settings_of(settings).items() if name != "data"}
+    return {**given, **this_machine()}
 
 
 def write_report(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 X = float | str
@@ -17,13 +17,16 @@ class Point:
     x: X
     samples: tuple[float, ...]
     work: Mapping[str, float] = field(default_factory=dict)
+    is_mean: bool = False  # samples are parts of one whole, of which the mean counts
 
     @property
-    def median(self) -> float:
-        return median(self.samples)
+    def value(self) -> float:
+        """What stands for the samples: their median, or their mean."""
+        return fmean(self.samples) if self.is_mean else median(self.samples)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"x": self.x, "samples": list(self.samples), "work": dict(self.work)}
+        told = {"x": self.x, "samples": list(self.samples), "work": dict(self.work)}
+        return {**told, "is_mean": True} if self.is_mean else told
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,16 @@ class Panel:
         }
 
 
+def _point_of(raw: Mapping[str, Any]) -> Point:
+    return Point(raw["x"], tuple(raw["samples"]), raw["work"], raw.get("is_mean", False))
+
+
 def panel_of(raw: Mapping[str, Any]) -> Panel:
     """The panel that `to_dict` wrote."""
     curves = tuple(
         Curve(
             curve["name"],
-            tuple(Point(one["x"], tuple(one["samples"]), one["work"]) for one in curve["points"]),
+            tuple(map(_point_of, curve["points"])),
             curve["is_paper"],
         )
         for curve in raw["curves"]

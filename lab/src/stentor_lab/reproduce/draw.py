@@ -79,7 +79,7 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         axes.set_xticks(range(len(panel.xs)), [str(x) for x in panel.xs], rotation=turned)
     elif panel.log_x and all(float(x) > 0 for x in panel.xs):
         axes.set_xscale("log")
-    if panel.log_y and any(point.median > 0 for curve in panel.curves for point in curve.points):
+    if panel.log_y and any(point.value > 0 for curve in panel.curves for point in curve.points):
         axes.set_yscale("log")
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
@@ -97,9 +97,9 @@ def _draw_curve(
 ) -> None:
     order_of = sorted(range(len(at)), key=at.__getitem__)
     points, at = [curve.points[one] for one in order_of], [at[one] for one in order_of]
-    medians = [point.median for point in points]
-    below = [point.median - min(point.samples) for point in points]
-    above = [max(point.samples) - point.median for point in points]
+    medians = [point.value for point in points]
+    below = [point.value - min(point.samples) for point in points]
+    above = [max(point.samples) - point.value for point in points]
     line = "none" if is_words else "--" if curve.is_paper else "-"
     axes.errorbar(
         at,

@@ -50,7 +50,7 @@ class Experiment:
                     "rule": claim.rule.text,
                     "verdict": judgement.verdict,
                     "seen": judgement.seen,
-                    "because": claim.explained(by_key),
+                    "because": claim.explained(by_key, judgement.verdict),
                 }
             )
         return found

@@ -20,7 +20,7 @@ from stentor_lab.reproduce.scale import RunSettings
 from stentor_lab.structures import Workload
 from stentor_lab.workloads import real_files
 from stentor_lab.workloads.distributions import Hotspots, distinct_zipf_ranks, random_of
-from stentor_lab.workloads.real_messages import DATA_SETS, RealMessages
+from stentor_lab.workloads.real_messages import DATA_SETS, FILES, RealMessages
 from stentor_lab.workloads.spatial_keyword import SPACE, SpatialKeyword
 
 TWEETS, GN, CARS, AIS = "TWEETS", "GN", "CARS", "AIS"
@@ -92,8 +92,8 @@ def keyword_data(name: str, settings: RunSettings) -> KeywordData:
     seed, events = settings.seed, settings.scale.events
     if name == TWEETS:
         return KeywordData(name, "drawn tweets", SpatialKeyword(seed), None, seed, events)
-    if real_files.is_there():
-        messages = _real(name, seed)
+    if real_files.has(*FILES[_REAL[name]]):
+        messages = _real(name, seed, real_files.contents())
         return KeywordData(name, messages.files, None, messages, seed, events)
     count = max(4 * events, min(settings.scale.base, 100_000))
     drawn = _drawn(name, count, seed)
@@ -101,7 +101,7 @@ def keyword_data(name: str, settings: RunSettings) -> KeywordData:
 
 
 @lru_cache(maxsize=4)
-def _real(name: str, seed: int) -> RealMessages:
+def _real(name: str, seed: int, _contents: str) -> RealMessages:
     return DATA_SETS[_REAL[name]](seed)
 
 

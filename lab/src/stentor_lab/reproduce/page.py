@@ -60,8 +60,11 @@ def _rules() -> str:
         "<p>Each claim of a paper is judged by a written rule, the same for every run, which "
         "stands beside it. Times are processor times, so that other work on the machine counts "
         "little: medians with their spread; a picture's lines are medians, its bars "
-        "the lowest and the highest repetition. All contenders of a point gave the same answer "
-        "before they were timed. The work that was counted stands beside the times.</p>"
+        "the lowest and the highest repetition. Where the numbers of a panel say “answers equal”, "
+        "all contenders of a point gave the same answer before they were timed, and so many "
+        "pairs were compared; elsewhere nothing was. The work that was counted stands beside the "
+        "times, and which data was read or drawn below each picture. A reason is told only where "
+        "it was tested: by an experiment that is named, or by the work that was counted.</p>"
     )
 
 
@@ -96,9 +99,10 @@ def _experiment(
         )
     parts.append(_claims(result.claims))
     parts.append(
-        f"<p>Again: <code>{escape(result.command)}</code> <small>({result.seconds:.0f} s; "
+        f"<p>Again: <code>{escape(result.command)}</code> <small>("
+        f"{result.seconds:.0f} s of the processor; "
         f"a million is {result.settings['a million is']:,}; "
-        f"data: {escape(str(result.settings['data']))})</small></p>"
+        f"data: {escape(result.data)})</small></p>"
     )
     parts.extend(_numbers(panel) for panel in result.panels)
     return "\n".join(parts)
@@ -125,7 +129,7 @@ def _numbers(panel: Panel) -> str:
             work = ", ".join(f"{name} {number(value)}" for name, value in point.work.items())
             rows.append(
                 f"<tr><td>{escape(curve.name)}<td>{escape(str(point.x))}"
-                f"<td class=n>{number(point.median)}<td>{spread}<td>{escape(work)}"
+                f"<td class=n>{number(point.value)}<td>{spread}<td>{escape(work)}"
             )
     head = f"<tr><th><th>{escape(panel.x)}<th>{escape(panel.y)}<th>spread<th>counted"
     facts = f"<p class=facts>{_listed(panel.facts)}</p>" if panel.facts else ""

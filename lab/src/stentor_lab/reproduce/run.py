@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from stentor._files import replace
+from stentor_lab.reproduce import registry
 from stentor_lab.reproduce.curves import Panel, panel_of
 from stentor_lab.reproduce.experiment import Experiment, Paper
 from stentor_lab.reproduce.registry import Chosen
-from stentor_lab.reproduce.scale import RunSettings
+from stentor_lab.reproduce.scale import SCALES, RunSettings
 from stentor_lab.result import this_machine
+from stentor_lab.workloads.real_files import contents
+
+
+def sizes_of(settings: Mapping[str, Any]) -> list[str]:
+    """The words of a command that asks for *settings*."""
+    scale = SCALES[settings["scale"]]
+    million, up_to = settings["a million is"], settings["up to, million"]
+    words = [f"--{scale.name}"] if scale.name != "full" else []
+    words += [f"--million {million}"] if million != scale.base else []
+    words += [f"--up-to {up_to:g}"] if up_to != scale.up_to else []
+    words.append(f"--seed {settings['seed']}")
+    return [*words, "--data FOLDER"] if settings["data"] else words
 
 
 @dataclass(frozen=True)
@@ -36,13 +53,15 @@ class FigureResult:
     @property
     def command(self) -> str:
         """What makes it again."""
-        words = ["stentor-lab reproduce", self.paper, self.number, f"--{self.settings['scale']}"]
-        if self.settings["scale"] == "full":
-            words.pop()
-        words.append(f"--seed {self.settings['seed']}")
-        if self.settings["data"] != "drawn":
-            words.append("--data FOLDER")
-        return " ".join(words)
+        return " ".join(
+            ("stentor-lab reproduce", self.paper, self.number, *sizes_of(self.settings))
+        )
+
+    @property
+    def data(self) -> str:
+        """What was read or drawn, panel by panel."""
+        every = (str(panel.facts.get("data", "drawn")) for panel in self.panels)
+        return "; ".join(dict.fromkeys(every))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -76,8 +95,17 @@ def settings_of(settings: RunSettings) -> dict[str, Any]:
         "points": scale.points,
         "up to, million": scale.up_to,
         "seed": settings.seed,
-        "data": "real" if settings.is_real else "drawn",
+        "data": contents(),
     }
+
+
+def is_still_good(kept: FigureResult | None, wanted: Mapping[str, Any]) -> bool:
+    """Whether *kept* stands for a run with the settings *wanted*, here and now."""
+    return (
+        kept is not None
+        and dict(kept.settings) == dict(wanted)
+        and dict(kept.machine) == this_machine()
+    )
 
 
 class Folder:
@@ -101,47 +129,78 @@ class Folder:
 
 
 def run(
-    chosen: Iterable[Chosen], settings: RunSettings, folder: Folder, *, again: bool = False
+    chosen: Iterable[Chosen],
+    settings: RunSettings,
+    folder: Folder,
+    *,
+    again: bool = False,
+    processes: int = 1,
 ) -> list[FigureResult]:
-    """The results of *chosen*, measured now or kept from an earlier run with equal settings."""
-    wanted, results = settings_of(settings), []
-    todo: list[Chosen] = []
+    """The results of *chosen*, measured now or kept from an earlier run with equal settings.
+
+    With several *processes* so many figures are measured at a time, the longest first.
+    """
+    wanted, chosen = settings_of(settings), list(chosen)
+    results, todo = [], []
     for paper, experiment in chosen:
         kept = None if again else folder.kept(paper, experiment)
-        if kept is None or dict(kept.settings) != wanted:
-            todo.append((paper, experiment))
-        else:
+        if kept is not None and is_still_good(kept, wanted):
             results.append(kept)
+        else:
+            todo.append((paper, experiment))
     if results:
         settings.progress(f"{len(results)} figures are kept from before")
-    started, done, total = time.monotonic(), 0.0, sum(one.weight for _, one in todo)
-    for position, (paper, experiment) in enumerate(todo):
-        left = ""
-        if done:
-            seconds = (time.monotonic() - started) / done * (total - done)
-            left = f", about {_minutes(seconds)} left"
-        told = f"[{position + 1} of {len(todo)}{left}]"
-        settings.progress(f"{told} {paper.key} {experiment.number}: {experiment.title}")
-        kept = None if again else folder.kept(paper, experiment)  # another run may share the folder
-        if kept is not None and dict(kept.settings) == wanted:
-            results.append(kept)
-            done += experiment.weight
-            continue
-        result = measured(paper, experiment, settings)
+    started, total = time.monotonic(), sum(one.weight for _, one in todo)
+    done, measuring = 0.0, _one_by_one if processes == 1 else partial(_several, processes)
+    for position, (paper, experiment, result) in enumerate(measuring(todo, settings)):
         folder.keep(result)
-        settings.progress(f"{paper.key} {experiment.number}: {result.seconds:.1f} s")
         results.append(result)
         done += experiment.weight
+        left = _minutes((time.monotonic() - started) / done * (total - done))
+        told = f"[{position + 1} of {len(todo)}, about {left} left] {paper.key}"
+        settings.progress(f"{told} {experiment.number}: {result.seconds:.1f} s of the processor")
     order = {(paper.key, one.number): number for number, (paper, one) in enumerate(chosen)}
     return sorted(results, key=lambda one: order[one.paper, one.number])
 
 
+Measured = Iterator[tuple[Paper, Experiment, FigureResult]]
+
+
+def _one_by_one(todo: Sequence[Chosen], settings: RunSettings) -> Measured:
+    for paper, experiment in todo:
+        settings.progress(f"{paper.key} {experiment.number}: {experiment.title}")
+        yield paper, experiment, measured(paper, experiment, settings)
+
+
+def _several(processes: int, todo: Sequence[Chosen], settings: RunSettings) -> Measured:
+    """Each figure in a process, some at a time; a process has all it needs by name."""
+    quiet = replace_fields(settings, progress=_quietly)
+    ordered = sorted(todo, key=lambda one: -one[1].weight)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        at_work = {
+            pool.submit(_measured_by_name, paper.key, one.number, quiet): (paper, one)
+            for paper, one in ordered
+        }
+        for finished in as_completed(at_work):
+            paper, experiment = at_work[finished]
+            yield paper, experiment, result_of(finished.result(), paper, experiment)
+
+
+def _quietly(_: str) -> None:
+    """Tell nobody."""
+
+
+def _measured_by_name(paper: str, number: str, settings: RunSettings) -> dict[str, Any]:
+    ((whole, experiment),) = registry.chosen(paper, number)
+    return measured(whole, experiment, settings).to_dict()
+
+
 def measured(paper: Paper, experiment: Experiment, settings: RunSettings) -> FigureResult:
-    """The result of *experiment*, measured now."""
+    """The result of *experiment*, measured now; its seconds are those of the processor."""
     assert experiment.measure is not None, "it can be run"
-    start = time.perf_counter()
+    start = time.process_time()
     panels = experiment.measure(settings)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     facts = settings_of(settings), this_machine(), seconds
     claims = tuple(experiment.judged(panels))
     return FigureResult(paper.key, experiment.number, *facts, panels, claims)

@@ -25,6 +25,7 @@ class Scale:
     seconds: float  # that one sample may take, about
     slow: int  # subscriptions at most, where a rival takes milliseconds for each
     about: str
+    moving: float = 1.0  # of these sizes, where subscribers move
     up_to: float = 5.0  # million, where the papers go on to 20
 
     def thinned(self, values: Sequence[Value]) -> list[Value]:
@@ -47,7 +48,17 @@ SCALES: Final = {
     one.name: one
     for one in (
         Scale("smoke", 600, 48, 1, 2, 0.01, 200, "a million is 600: does it run at all?"),
-        Scale("quick", 20_000, 512, 3, 3, 0.05, 2_000, "a million is 20,000; three points a curve"),
+        Scale(
+            "quick",
+            10_000,
+            512,
+            3,
+            3,
+            0.03,
+            1_000,
+            "a million is 10,000, of moving subscriptions 3,000; three points a curve",
+            moving=0.3,
+        ),
         Scale("full", 1_000_000, 10_000, 5, 10, 1.0, 100_000, "the papers' own sizes, every point"),
     )
 }

@@ -25,27 +25,37 @@ _PICTURES: Final = "pictures"
 _DPI: Final = 72
 _HEAD: Final = """# The five papers, reproduced
 Every figure and table of the papers' evaluations is an experiment of the laboratory:
-`lab/inventory.md` lists them, with what cannot be run and why. This page is made by a run
-(`stentor-lab reproduce --quick --summary docs/reproduction.md`), which also leaves a page with
-all curves, pictures and numbers.
+[the inventory](lab/inventory.md) lists them, with what is not run and why; [a page](lab/data.md)
+says which real data they read, and [another](lab/own_experiments.md) how to add one. This page is
+made by a run, which also leaves a
+page with all curves, pictures and numbers:
+```sh
+{command}
+```
 
-Each claim is judged by a written rule, which that page shows: *agrees*, *partly*, *disagrees*.
-All contenders of a point gave the same answer before they were timed; the block scan, `packed`
-and `auto` stand in every figure of matching. Sizes of a quick run are a fiftieth of the papers',
-so factors that grow with size are smaller here. The machine was shared with other work: times are
-processor times, to be read as ratios.
+Each claim is judged by a written rule, which that page shows: *agrees*, *partly*, *disagrees*. Some
+rules were changed after results had been seen, so the counts below are a reading, not a test that
+was fixed beforehand. Where contenders answer the same question, they gave equal answers before they
+were timed, and that page says on how many pairs; building, inserting and counting are not compared.
+Sizes are far below the papers', so factors that grow with size are smaller here: a million
+subscriptions are {million:,} here, and axes named in millions mean so many times that. The machine
+was shared with other work: times are processor times, to be read as ratios.
 
 """
 
 
 def write_summary(
-    path: Path, papers: Sequence[Paper], results: Sequence[FigureResult], facts: Mapping[str, Any]
+    path: Path,
+    papers: Sequence[Paper],
+    results: Sequence[FigureResult],
+    facts: Mapping[str, Any],
+    command: str,
 ) -> None:
-    """Write the summary of *results* into *path*, its pictures into `pictures/` beside it."""
+    """Write the summary of *results*, which *command* gave, into *path*; its pictures beside it."""
     folder = path.parent / _PICTURES
     folder.mkdir(parents=True, exist_ok=True)
     by_name = {result.name: result for result in results}
-    lines = [_head(facts, results)]
+    lines = [_head(facts, results, command)]
     for paper in papers:
         of_paper = [one for one in paper.experiments if f"{paper.key}-{one.number}" in by_name]
         counted = Counter(
@@ -66,11 +76,9 @@ def write_summary(
         lines += ["| | the paper says | verdict | we saw | why |", "|---|---|---|---|---|"]
         for one in of_paper:
             for claim in by_name[f"{paper.key}-{one.number}"].claims:
-                size = by_name[f"{paper.key}-{one.number}"].settings["a million is"]
-                smaller = "" if size == facts["a million is"] else f" ({size:,})"
                 is_numbered = one.number[0].isdigit() or "table" in one.number
                 cells = (
-                    (one.name if is_numbered else one.title) + smaller,
+                    one.name if is_numbered else one.title,
                     claim["claim"],
                     f"**{claim['verdict']}**",
                     claim["seen"],
@@ -88,14 +96,14 @@ def write_summary(
     path.write_text("\n".join(lines), "utf-8")
 
 
-def _head(facts: Mapping[str, Any], results: Sequence[FigureResult]) -> str:
+def _head(facts: Mapping[str, Any], results: Sequence[FigureResult], command: str) -> str:
     seconds = sum(result.seconds for result in results)
     listed = ", ".join(f"{name} {fact}" for name, fact in facts.items())
-    sizes = {result.settings["a million is"] for result in results} - {facts["a million is"]}
-    marked = " Where a number stands behind a figure, so many stood for a million."
+    read = dict.fromkeys(one for result in results for one in result.data.split("; "))
     return (
-        _HEAD + f"{len(results)} figures and tables in {seconds / 60:.1f} minutes. {listed}."
-        f"{marked if sizes else ''}\n"
+        _HEAD.format(command=command, million=facts["a million is"])
+        + f"{len(results)} figures and tables, {seconds / 60:.1f} minutes of processor time. "
+        f"{listed}. Data, by panel: {', '.join(dict.fromkeys(', '.join(read).split(', ')))}.\n"
     )
 
 

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from stentor.encoding.columns import EventColumns, SubscriptionColumns, event_count
+from stentor.encoding.columns import (
+    EventColumns,
+    ScoredPairs,
+    SubscriptionColumns,
+    event_count,
+)
 from stentor.encoding.ragged import events_between, take
 from stentor.index.structure import Structure
 from stentor_lab.baselines.rivals import any_structure, shown_name
@@ -75,6 +80,9 @@ class Collected:
 
     panel: Callable[[tuple[Curve, ...]], Panel]
     points: dict[str, list[Point]]
+    compared: list[int] = field(
+        default_factory=list
+    )  # pairs that all answered with, point by point
 
     def add(self, x: X, rows: Iterable[Row], factor: float = 1e6) -> None:
         """A point at *x* for each of *rows*; seconds times *factor*."""
@@ -85,7 +93,12 @@ class Collected:
     def done(self, *more: Curve) -> Panel:
         """The panel of all points, and of *more* curves."""
         curves = tuple(Curve(name, tuple(points)) for name, points in self.points.items())
-        return self.panel((*curves, *more))
+        panel = self.panel((*curves, *more))
+        if not self.compared:
+            return panel
+        pairs = sorted({min(self.compared), max(self.compared)})
+        told = f"equal before timing; so many pairs at a point: {'–'.join(map(str, pairs))}"
+        return replace(panel, facts={**panel.facts, "answers": told})
 
 
 def collecting(key: str, title: str, axis: Axis, y: str, facts: Mapping[str, Any]) -> Collected:
@@ -109,20 +122,26 @@ def figures_of(contender: Contender, workload: Workload) -> dict[str, float]:
 Work = Callable[[EventColumns], Any]
 
 
+def compared_events(workload: Workload) -> EventColumns:
+    """COMPARED events on which all must agree: some that match, in the history if nowhere else."""
+    events, scan = workload.events, build("scan", workload.columns, None).index
+    matches = np.diff(scan.match(events).starts)
+    if not matches.any() and workload.history is not None:
+        events = workload.history
+        matches = np.diff(scan.match(events).starts)
+    order = np.argsort(matches == 0, kind="stable")[:COMPARED]
+    return take(events, np.sort(order))
+
+
 def _fitting(work: Work, events: EventColumns, seconds: float) -> EventColumns:
     """So many of *events* as *work* does in about so many *seconds*."""
     few = events_between(events, 0, min(COMPARED, event_count(events)))
+    work(few)
     start = time.process_time()
     work(few)
     each = (time.process_time() - start) / max(1, event_count(few))
     count = int(min(event_count(events), max(8, seconds / max(each, 1e-9))))
     return events_between(events, 0, count)
-
-
-def _answer(work: Work, few: EventColumns) -> Answer:
-    """What *work* says of *few*, which is asked for now."""
-    found: Answer = tuple(work(few))
-    return found
 
 
 def event_case(
@@ -132,19 +151,18 @@ def event_case(
     settings: RunSettings,
     figures: Mapping[str, float],
     *,
-    is_compared: bool = True,
+    answer: Answer | None = None,
+    group: str = "",
 ) -> Case:
-    """*work* on *events* as a case, of as many as fit into a sample."""
-    few = events_between(events, 0, min(COMPARED, event_count(events)))
-    answer = _answer(work, few)
+    """*work* on *events* as a case, of as many as fit into a sample; *answer* must be agreed on."""
     batch = _fitting(work, events, settings.scale.seconds)
-    matches = len(answer[1]) / max(1, event_count(few))
     return Case(
         name,
         cpu_stopwatch(partial(work, batch)),
         event_count(batch),
-        answer=(lambda: answer) if is_compared else None,
-        figures={"matches/event": matches, **figures},
+        answer=None if answer is None else (lambda: answer),
+        group=group,
+        figures=figures,
     )
 
 
@@ -168,17 +186,27 @@ def matching(
     for x in axis.values:
         workload = workload_of(x)
         made = made or collecting(key, title, axis, "µs an event", workload.facts)
-        cases = []
+        cases, few = [], compared_events(workload)
         for name in affordable((*names, *OURS), workload.size, settings):
             settings.progress(f"{title}, {axis.name} {x}: building {name}")
             contender = build(name, workload.columns, workload.history)
             work = contender.index.match
+            answer = tuple(work(few))
             figures = figures_of(contender, workload)
-            cases.append(event_case(shown_name(name), work, workload.events, settings, figures))
+            shown, events = shown_name(name), workload.events
+            cases.append(event_case(shown, work, events, settings, figures, answer=answer))
+        made.compared.append(len(answer[1]))
         rows = measure(cases, settings.scale.repetitions, settings.progress, f"{title}, {x}")
         made.add(x, rows)
     assert made is not None, "an axis has values"
     return made.done()
+
+
+def best_scores(found: ScoredPairs) -> Answer:
+    """The scores of each event's best, in order: which of equal ones are told, differs."""
+    event = np.repeat(np.arange(len(found.starts) - 1), np.diff(found.starts))
+    order = np.lexsort((found.scores, event))
+    return found.starts, np.round(found.scores[order], 9)
 
 
 Tops = Mapping[str, tuple[str, int | None]]
@@ -198,7 +226,7 @@ def best(
         workload = workload_of(x)
         made = made or collecting(key, title, axis, "µs an event", workload.facts)
         built: dict[str, Contender] = {}
-        cases = []
+        cases, few = [], compared_events(workload)
         for shown, (name, k) in tops.items():
             settings.progress(f"{title}, {axis.name} {x}: {shown}")
             if name not in built:
@@ -208,13 +236,18 @@ def best(
             if k is not None:
                 work = partial(contender.index.top, k=k)
             figures = figures_of(contender, workload)
-            effort = getattr(contender.index, "search_effort", None)
+            effort = getattr(contender.index, "top_effort", None)
             if k is not None and effort is not None:
                 figures |= effort(events_between(workload.events, 0, COMPARED), k)
-            case = event_case(
-                shown, work, workload.events, settings, figures, is_compared=k is None
+            answer = tuple(work(few)) if k is None else best_scores(work(few))
+            if k is None:
+                made.compared.append(len(answer[1]))
+            group = "all" if k is None else f"{k} best"
+            cases.append(
+                event_case(
+                    shown, work, workload.events, settings, figures, answer=answer, group=group
+                )
             )
-            cases.append(case)
         made.add(x, measure(cases, settings.scale.repetitions, settings.progress, f"{title}, {x}"))
     assert made is not None, "an axis has values"
     return made.done()

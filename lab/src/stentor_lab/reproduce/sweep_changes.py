@@ -26,6 +26,7 @@ from stentor_lab.reproduce.sweep import (
     affordable,
     build,
     collecting,
+    compared_events,
     event_case,
     figures_of,
 )
@@ -122,33 +123,43 @@ def live_matching(
     for x in axis.values:
         workload = workload_of(x)
         made = made or collecting(key, title, axis, "µs a subscription", workload.facts)
-        cases = []
+        cases, few = [], _compared_askers(workload)
         for name in affordable((*names, *OURS), event_count(workload.live), settings):
             settings.progress(f"{title}, {axis.name} {x}: {name}")
-            cases.append(_asking_case(name, workload, settings))
+            case, pairs = _asking_case(name, workload, few, settings)
+            cases.append(case)
+        made.compared.append(pairs)
         rows = measure(cases, settings.scale.repetitions, settings.progress, f"{title}, {x}")
         made.add(x, rows)
     assert made is not None, "an axis has values"
     return made.done()
 
 
-def _asking_case(name: str, workload: LiveWorkload, settings: RunSettings) -> Case:
+def _compared_askers(workload: LiveWorkload) -> SubscriptionColumns:
+    """COMPARED subscriptions on which all must agree: those that something matches first."""
+    matches = np.diff(live_index("scan", workload).match_live(workload.asking).starts)
+    return take(workload.asking, np.sort(np.argsort(matches == 0, kind="stable")[:COMPARED]))
+
+
+def _asking_case(
+    name: str, workload: LiveWorkload, few: SubscriptionColumns, settings: RunSettings
+) -> tuple[Case, int]:
+    """A case, and how many live events the *few* that are compared find."""
     index = live_index(name, workload)
     count = min(ASKING, len(workload.asking.until))
-    few = take(workload.asking, np.arange(min(COMPARED, count)))
-    index.match_live(few)
-    start = time.process_time()
     answer = tuple(index.match_live(few))
+    start = time.process_time()
+    index.match_live(few)
     each = (time.process_time() - start) / len(few.until)
     some = int(min(count, max(4, settings.scale.seconds / max(each, 1e-9))))
     asking = take(workload.asking, np.arange(some))
     beside = index.stats()["bytes"] - index.subscriptions.nbytes - index.live.nbytes
     figures = {
-        "matches/subscription": len(answer[1]) / len(few.until),
         "bytes/event": max(0, beside) / max(1, index.live.count),
     }
     work = cpu_stopwatch(lambda: index.match_live(asking))
-    return Case(shown_name(name), work, some, answer=lambda: answer, figures=figures)
+    case = Case(shown_name(name), work, some, answer=lambda: answer, figures=figures)
+    return case, len(answer[1])
 
 
 def holding(
@@ -199,6 +210,7 @@ def growing(
 ) -> tuple[Panel, Panel]:
     """Matching after growth, and µs to insert one; for each x: shown → (structure, first share)."""
     matching = collecting("matching", f"{title}: matching", axis, "µs an event", workload.facts)
+    few = compared_events(workload)
     insertion = collecting("insertion", f"{title}: insertion", axis, "µs each", workload.facts)
     for x in axis.values:
         cases, rows = [], []
@@ -208,7 +220,11 @@ def growing(
             rows.append(Row(shown, (seconds,)))
             figures = figures_of(contender, workload)
             match = contender.index.match
-            cases.append(event_case(shown, match, workload.events, settings, figures))
+            answer = tuple(match(few))
+            cases.append(
+                event_case(shown, match, workload.events, settings, figures, answer=answer)
+            )
+        matching.compared.append(len(answer[1]))
         insertion.add(x, rows)
         matching.add(
             x, measure(cases, settings.scale.repetitions, settings.progress, f"{title} {x}")

@@ -65,27 +65,29 @@ class MovingKeyword:
 
     def subscriptions(self, at: Float64) -> CircleSubscriptions:
         """A subscription for each of the places *at* (n, 2)."""
-        space, count = self.words.space, len(at)
+        return CircleSubscriptions(self.words.subscriptions(len(at)), at, self.radii(len(at)))
+
+    def radii(self, count: int) -> Float64:
+        """The radii of *count* subscriptions, in metres."""
+        space = self.words.space
         height = math.radians(space.north - space.south) * EARTH_RADIUS
         middle = math.radians((space.north + space.south) / 2.0)
         width = math.radians(space.east - space.west) * EARTH_RADIUS * math.cos(middle)
         share = random_of(self.words.seed, _RADII).uniform(
             self.words.smallest, self.words.largest, count
         )
-        radius = rounded(np.sqrt(share * width * height / math.pi), 1)
-        return CircleSubscriptions(self.words.subscriptions(count), at, radius)
+        return rounded(np.sqrt(share * width * height / math.pi), 1)
 
     def messages(self, count: int, step: int) -> EventColumns:
         """*count* messages that come at the timestamp *step*."""
         drawn = self.words.events(count, part=step)
         time = np.full(count, moment(step))
-        return drawn.columns(_living(time))
+        return drawn.columns(living(time))
 
     def live_messages(self, count: int) -> EventColumns:
         """*count* messages of which a tenth comes, and later goes, with each of ten timestamps."""
         drawn = self.words.events(count)
-        time = (np.arange(count) * LIFE // max(1, count) - LIFE + 1) * _STEP
-        return drawn.columns(_living(time))
+        return drawn.columns(living(of_ten_timestamps(count)))
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,11 @@ def moment(step: int) -> int:
     return step * _STEP
 
 
-def _living(time: Int64) -> EventTimes:
+def of_ten_timestamps(count: int) -> Int64:
+    """When *count* live messages came: a tenth at each timestamp up to now."""
+    return (np.arange(count) * LIFE // max(1, count) - LIFE + 1) * _STEP
+
+
+def living(time: Int64) -> EventTimes:
     """The times of messages that come at *time*."""
     return EventTimes(time + LIFE * _STEP, time, np.zeros(len(time), np.int64))

@@ -7,6 +7,7 @@ The environment variable STENTOR_DATA names a folder with text files, plain or p
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,22 @@ VARIABLE: Final = "STENTOR_DATA"
 def is_there() -> bool:
     """Whether the user named a folder of real data."""
     return bool(os.environ.get(VARIABLE))
+
+
+def has(*names: str) -> bool:
+    """Whether the user's folder has all of these files, packed or plain."""
+    if not is_there():
+        return False
+    folder = Path(os.environ[VARIABLE])
+    return all((folder / f"{one}.zst").is_file() or (folder / one).is_file() for one in names)
+
+
+def contents() -> str:
+    """What the user's folder has, as a short digest of names and sizes; '' without a folder."""
+    if not is_there():
+        return ""
+    found = sorted((one.name, one.stat().st_size) for one in Path(os.environ[VARIABLE]).iterdir())
+    return sha256(repr(found).encode()).hexdigest()[:12]
 
 
 def opened(name: str) -> Any:

@@ -11,8 +11,8 @@ Paper: AP-Tree, section 5.1.1: its GN, CARS and AIS; `real_files.py` says where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,7 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stentor.encoding.columns import EventColumns, Float64, Int32, Int64, SubscriptionColumns
-from stentor.encoding.events import AttributeColumn, StringColumn, encode_attribute_columns
+from stentor.encoding.events import (
+    AttributeColumn,
+    EventTimes,
+    StringColumn,
+    encode_attribute_columns,
+)
 from stentor.model import Box, Schema
 from stentor_lab.workloads.conjunctions import Boxes, at_once, numbers, read_only
 from stentor_lab.workloads.distributions import random_of
@@ -59,8 +64,8 @@ class RealMessages:
         """How many of the first messages are history."""
         return int(len(self) * HISTORY_SHARE)
 
-    def columns(self, start: int, stop: int) -> EventColumns:
-        """The messages from *start* up to *stop*."""
+    def columns(self, start: int, stop: int, times: EventTimes | None = None) -> EventColumns:
+        """The messages from *start* up to *stop*; with *times*, each comes and ends in time."""
         first, last = self.word_start[start], self.word_start[stop]
         offsets = pa.array(self.word_start[start : stop + 1] - first, pa.int32())
         lists = pa.ListArray.from_arrays(offsets, self.vocabulary.take(self.word[first:last]))
@@ -75,7 +80,7 @@ class RealMessages:
         texts = AttributeColumn("text", is_there, nothing, nothing, strings)
         locations = numbers("loc", self.x[start:stop], self.y[start:stop])
         return encode_attribute_columns(
-            [texts, locations], at_once(stop - start), Schema.declare(KINDS)
+            [texts, locations], times or at_once(stop - start), Schema.declare(KINDS)
         )
 
     def subscriptions(
@@ -87,8 +92,35 @@ class RealMessages:
         """
         return encoded_forms(self._forms(count, seed, smallest, largest), Schema.declare(KINDS))
 
+    def stretched(self, space: Box) -> RealMessages:
+        """The same words, their places stretched over *space*."""
+        x = (self.x - self.space.west) / (self.space.east - self.space.west)
+        y = (self.y - self.space.south) / (self.space.north - self.space.south)
+        x = space.west + x * (space.east - space.west)
+        y = space.south + y * (space.north - space.south)
+        return replace(self, x=x, y=y, space=space)
+
+    def around(self, positions: Float64, radius: Float64, *, seed: int = 1) -> SubscriptionColumns:
+        """Subscriptions of subscribers at *positions* for words within *radius* metres of them."""
+        random = random_of(seed, _REAL_SUBSCRIPTIONS)
+        _, keywords, chosen = self._asked(random, len(radius))
+        forms = self._formed(
+            keywords, chosen, {"radius": radius}, "ST_DWithin(loc, here(), :radius)"
+        )
+        return encoded_forms(forms, Schema.declare(KINDS), positions)
+
     def _forms(self, count: int, seed: int, smallest: float, largest: float) -> Iterator[Form]:
         random = random_of(seed, _REAL_SUBSCRIPTIONS)
+        message, keywords, chosen = self._asked(random, count)
+        side = np.sqrt(random.uniform(smallest, largest, count))
+        wide, high = self.space.east - self.space.west, self.space.north - self.space.south
+        x, y = self.x[message], self.y[message]
+        boxes = Boxes.around(self.space, x, y, side * wide, side * high)
+        box = "ST_Within(loc, ST_MakeEnvelope(:west, :south, :east, :north))"
+        yield from self._formed(keywords, chosen, boxes._asdict(), box)
+
+    def _asked(self, random: np.random.Generator, count: int) -> tuple[Int64, Int64, Int32]:
+        """*count* messages, and of each how many of its words are asked for, and which."""
         with_words = np.flatnonzero(np.diff(self.word_start))
         message = with_words[random.integers(0, len(with_words), count)]
         has = np.diff(self.word_start)[message]
@@ -99,10 +131,12 @@ class RealMessages:
                 for start in range(0, count, _CHUNK)
             ]
         )
-        side = np.sqrt(random.uniform(smallest, largest, count))
-        wide, high = self.space.east - self.space.west, self.space.north - self.space.south
-        x, y = self.x[message], self.y[message]
-        boxes = Boxes.around(self.space, x, y, side * wide, side * high)
+        return message, keywords, chosen
+
+    def _formed(
+        self, keywords: Int64, chosen: Int32, values: Mapping[str, Float64], region: str
+    ) -> Iterator[Form]:
+        """A form for each number of keywords: they, and a *region* made of *values*."""
         for number in range(1, MOST_KEYWORDS + 1):
             rows = np.flatnonzero(keywords == number)
             names = [f"w{position}" for position in range(1, number + 1)]
@@ -110,10 +144,9 @@ class RealMessages:
                 name: self.vocabulary.take(chosen[rows, position])
                 for position, name in enumerate(names)
             }
-            columns |= {name: pa.array(end[rows]) for name, end in boxes._asdict().items()}
+            columns |= {name: pa.array(end[rows]) for name, end in values.items()}
             asked = ", ".join(f":{name}" for name in names)
-            box = "ST_MakeEnvelope(:west, :south, :east, :north)"
-            yield rows, f"has_all(text, {asked}) AND ST_Within(loc, {box})", pa.table(columns)
+            yield rows, f"has_all(text, {asked}) AND {region}", pa.table(columns)
 
     def _some_words(self, random: np.random.Generator, message: Int64) -> Int32:
         """Up to MOST_KEYWORDS different words of each *message*, drawn from its own."""
@@ -150,6 +183,12 @@ def ships(seed: int = 1) -> RealMessages:
     return _tagged("ais_positions.csv", 50, seed)
 
 
+#: The files of each data set.
+FILES: Final[dict[str, tuple[str, ...]]] = {
+    "names": ("gnis_us_names.psv",),
+    "cabs": ("sf_cab_pickups.csv", "news20.tsv"),
+    "ships": ("ais_positions.csv", "news20.tsv"),
+}
 #: The paper's data sets that there are files for.
 DATA_SETS: Final[dict[str, Callable[[int], RealMessages]]] = {
     "names": names,

@@ -117,7 +117,7 @@ def counted_coverers(
     counted: int,
 ) -> int:
     """`trie_coverers`, counted."""
-    state = index.search.state
+    state = index.matching.state
     walked, nodes, points = index.walk.state[0], state[VISITED], state[COMPARED]
     count = trie_coverers(index, edges, plane, k, row, result.found)
     visited = state[VISITED] - nodes + index.walk.state[0] - walked

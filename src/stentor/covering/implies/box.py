@@ -6,7 +6,8 @@ from stentor._jit import inner_kernel, kernel
 from stentor.covering.implies.circle import (
     box_in_circle,
 )
-from stentor.covering.implies.operands import COVERED, NOT_COVERED, UNDECIDED
+from stentor.covering.implies.operands import COVERED, NOT_COVERED
+from stentor.covering.implies.polygon import polygon_holds
 from stentor.encoding.columns import SubscriptionColumns
 from stentor.encoding.kinds import BOX, KIND_MASK, POLYGON, is_circle
 
@@ -64,9 +65,9 @@ def box_inside(
     around = columns.kind[outer] & KIND_MASK
     first = columns.operand_start[outer]
     low, high = columns.pair_low, columns.pair_high
-    if around == POLYGON:
-        return UNDECIDED
     is_inside = False
+    if around == POLYGON:
+        is_inside = polygon_holds(columns, outer, west, south, east, north)
     if around == BOX:
         is_inside = box_in_box(
             west, south, east, north, low[first], low[first + 1], high[first], high[first + 1]

@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterator
 from itertools import pairwise
 
+from stentor._jit import inner_kernel
+from stentor.encoding.columns import SubscriptionColumns
+from stentor.index.verify.polygon import in_polygon
 from stentor.model import Box, Point, Polygon
 from stentor.model.geometry import INSIDE, in_ring
 from stentor.model.region import Ring
@@ -28,6 +31,62 @@ def _polygon_holds(polygon: Polygon, box: Box) -> bool:
         return False
     x, y = (box.west + box.east) / 2.0, (box.south + box.north) / 2.0
     return any(_has_inside(rings, x, y) for rings in polygon.parts)
+
+
+@inner_kernel
+def polygon_holds(
+    columns: SubscriptionColumns,
+    predicate: int,
+    west: float,
+    south: float,
+    east: float,
+    north: float,
+) -> bool:
+    """`_polygon_holds` over columns; what is not in the box around the polygon costs no more."""
+    first, stop = columns.operand_start[predicate], columns.operand_stop[predicate]
+    low, high = columns.pair_low, columns.pair_high
+    if not (low[first] <= west <= east <= high[first]):
+        return False
+    if not (low[first + 1] <= south <= north <= high[first + 1]):
+        return False
+    slack = EDGE_MARGIN * max(1.0, abs(west), abs(south), abs(east), abs(north))
+    for at in range(first + 2, stop - 1):
+        if math.isnan(low[at]) or math.isnan(low[at + 1]):
+            continue  # between two rings
+        if not edge_is_clear(
+            low[at],
+            high[at],
+            low[at + 1],
+            high[at + 1],
+            west - slack,
+            south - slack,
+            east + slack,
+            north + slack,
+        ):
+            return False
+    return in_polygon(columns, predicate, (west + east) / 2.0, (south + north) / 2.0)
+
+
+@inner_kernel
+def edge_is_clear(
+    x1: float,
+    y1: float,
+    x2: float,
+    y2: float,
+    west: float,
+    south: float,
+    east: float,
+    north: float,
+) -> bool:
+    """`_clear`, as numbers."""
+    if max(x1, x2) < west or min(x1, x2) > east or max(y1, y2) < south or min(y1, y2) > north:
+        return True
+    dx, dy = x2 - x1, y2 - y1
+    one = dx * (south - y1) - (west - x1) * dy
+    two = dx * (north - y1) - (west - x1) * dy
+    three = dx * (south - y1) - (east - x1) * dy
+    four = dx * (north - y1) - (east - x1) * dy
+    return min(one, two, three, four) > 0.0 or max(one, two, three, four) < 0.0
 
 
 def _has_inside(rings: tuple[Ring, ...], x: float, y: float) -> bool:

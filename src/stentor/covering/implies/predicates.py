@@ -55,6 +55,9 @@ from stentor.language.normal_predicates import (
     RegularPattern,
     Test,
 )
+from stentor.language.predicates.keywords import has_run
+from stentor.language.predicates.pattern import like
+from stentor.language.regular.syntax import folded, found_in
 from stentor.model import Kind, Point
 
 
@@ -146,12 +149,46 @@ def implies(narrow: ValueSet, wide: ValueSet) -> bool:
             return _strings_imply(narrow, wide)
         case PartlyKnownStrings(known), StringSet():
             return _strings_imply(known, wide)
+        case StringSet(), PartlyKnownStrings(wanted, more):
+            return _strings_imply(narrow, wanted) and _have_forms(narrow, frozenset(), more)
         case PartlyKnownStrings(known, others), PartlyKnownStrings(wanted, more):
-            return more <= others and _strings_imply(known, wanted)
+            return _strings_imply(known, wanted) and _have_forms(known, others, more)
         case LocationSet(), LocationSet():
             return _locations_imply(narrow, wide)
         case _:
             return False
+
+
+def _have_forms(
+    known: StringSet, others: frozenset[RegularPattern | Phrase], wanted: frozenset[Test]
+) -> bool:
+    """Whether strings that are *known*, and pass *others* too, are proved to pass all *wanted*."""
+    return all(
+        any(_form_implies(mine, one) for mine in others)
+        or (
+            isinstance(one, RegularPattern)
+            and known.texts is not None
+            and all(_has_form(text, one) for text in known.texts)
+        )
+        for one in wanted
+    )
+
+
+def _form_implies(narrow: RegularPattern | Phrase, wide: Test) -> bool:
+    """Patterns imply themselves; a phrase also what is a part of it."""
+    match narrow, wide:
+        case Phrase(mine, False), Phrase(wanted, False):
+            return has_run(list(mine), list(wanted))
+        case Phrase(mine, True), Phrase(wanted, True):
+            return has_run(list(wanted), list(mine))
+        case _:
+            return narrow == wide
+
+
+def _has_form(text: str, test: RegularPattern) -> bool:
+    if test.syntax == "RLIKE":
+        return found_in(text, test.pattern) != test.negated
+    return like(folded(text), folded(test.pattern)) != test.negated
 
 
 def _anything(kind: Kind | None, plane: bool) -> ValueSet:

@@ -13,16 +13,26 @@ from stentor._jit import inner_kernel
 from stentor.covering.implies import pattern as patterns
 from stentor.covering.implies.keywords import KeywordCases, groups_imply, keyword_cases
 from stentor.covering.implies.membership import list_implies, string_is_one_of
-from stentor.covering.implies.operands import COVERED, NOT_COVERED, UNDECIDED, same_operands
-from stentor.covering.implies.pattern import pattern_implies
-from stentor.encoding.columns import SubscriptionColumns
+from stentor.covering.implies.operands import (
+    COVERED,
+    NOT_COVERED,
+    UNDECIDED,
+    same_operands,
+    same_string,
+)
+from stentor.covering.implies.pattern import is_anything, is_wild, pattern_implies
+from stentor.encoding.columns import UNBOUNDED, SubscriptionColumns
 from stentor.encoding.kinds import (
     KEYWORDS,
     KIND_MASK,
     MEMBERSHIP,
     NEGATED,
     PATTERN,
+    PHRASE,
+    REGULAR,
+    STRING_INTERVAL,
 )
+from stentor.index.verify.pattern import is_accepted
 from stentor.language.normal_predicates import (
     Keywords,
     Membership,
@@ -239,11 +249,71 @@ def _is_disliked(
 
 
 @inner_kernel
+def form_implies(columns: SubscriptionColumns, narrow: int, wide: int) -> int:
+    """The same where one of them is an ILIKE, an RLIKE or a phrase."""
+    if same_operands(columns, narrow, wide):
+        return COVERED
+    kind, wanted = columns.kind[narrow] & KIND_MASK, columns.kind[wide] & KIND_MASK
+    negated = (columns.kind[narrow] & NEGATED) != 0
+    refused = (columns.kind[wide] & NEGATED) != 0
+    if kind == PHRASE and wanted == PHRASE and negated == refused:
+        found = has_run_of(columns, wide, narrow) if refused else has_run_of(columns, narrow, wide)
+        return COVERED if found else NOT_COVERED
+    if kind in (REGULAR, PHRASE):  # of which no string is known
+        if wanted == PATTERN:
+            first = columns.operand_start[wide]
+            start, stop = columns.string_start[first], columns.string_start[first + 1]
+            is_any = not refused and is_anything(columns.string_bytes[start:stop])
+            return COVERED if is_any else NOT_COVERED
+        return UNDECIDED if wanted == STRING_INTERVAL else NOT_COVERED
+    if wanted != REGULAR or negated:
+        return NOT_COVERED
+    if kind in (STRING_INTERVAL, PATTERN):
+        return UNDECIDED if has_one_string(columns, narrow) else NOT_COVERED
+    if kind != MEMBERSHIP:
+        return NOT_COVERED
+    starts, table = columns.string_start, columns.operand_start[wide] + 1
+    automaton = columns.string_bytes[starts[table] : starts[table + 1]]
+    for string in range(columns.operand_start[narrow], columns.operand_stop[narrow]):
+        text = columns.string_bytes[starts[string] : starts[string + 1]]
+        if is_accepted(text, automaton) == refused:
+            return NOT_COVERED
+    return COVERED
+
+
+@inner_kernel
+def has_one_string(columns: SubscriptionColumns, predicate: int) -> bool:
+    """Whether an interval or a LIKE may hold of one string alone."""
+    first = columns.operand_start[predicate]
+    if columns.kind[predicate] & KIND_MASK == PATTERN:
+        start, stop = columns.string_start[first], columns.string_start[first + 1]
+        return not is_wild(columns.string_bytes[start:stop])
+    marks = columns.string_mark
+    return bool(marks[first] != UNBOUNDED and marks[first + 1] != UNBOUNDED)
+
+
+@inner_kernel
+def has_run_of(columns: SubscriptionColumns, one: int, other: int) -> bool:
+    """Whether the phrase *one* has the terms of *other* in it, one after another."""
+    start, wanted = columns.operand_start[one], columns.operand_start[other]
+    length = columns.operand_stop[other] - wanted
+    for at in range(start, columns.operand_stop[one] - length + 1):
+        same = 0
+        while same < length and same_string(columns, at + same, wanted + same):
+            same += 1
+        if same == length:
+            return True
+    return False
+
+
+@inner_kernel
 def string_implies(columns: SubscriptionColumns, narrow: int, wide: int) -> int:
     """Whether the test of strings *narrow* implies *wide*; COVERED also where both are the same."""
     kind, wanted = columns.kind[narrow] & KIND_MASK, columns.kind[wide] & KIND_MASK
     negated = (columns.kind[narrow] & NEGATED) != 0
     refused = (columns.kind[wide] & NEGATED) != 0
+    if kind in (REGULAR, PHRASE) or wanted in (REGULAR, PHRASE):
+        return form_implies(columns, narrow, wide)
     if kind == MEMBERSHIP and not negated:
         return UNDECIDED if wanted == KEYWORDS else list_implies(columns, narrow, wide)
     if same_operands(columns, narrow, wide):

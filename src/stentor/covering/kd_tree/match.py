@@ -11,8 +11,8 @@ from stentor.covering.kd_tree.layout import CHUNK, LEAF, NO_NODE, KdTrees
 from stentor.encoding.columns import Float64, Int64
 
 
-class KdSearchScratch(NamedTuple):
-    """One search: the nodes that are left, and the hits of the last chunk."""
+class KdMatchScratch(NamedTuple):
+    """One query: the nodes that are left, and the hits of the last chunk."""
 
     stack: Int64  # (nodes,)
     state: Int64  # (SEARCH_FIELDS,)
@@ -23,49 +23,49 @@ class KdSearchScratch(NamedTuple):
 # What `state` holds.
 TOP, AT_LEAF, AT_POSITION, VISITED, COMPARED = range(5)
 
-SEARCH_FIELDS = 5
+MATCH_FIELDS = 5
 
 
-def new_search(forest: KdTrees) -> KdSearchScratch:
-    """A search that any tree of *forest* fits into."""
-    return KdSearchScratch(
+def new_matching(forest: KdTrees) -> KdMatchScratch:
+    """Scratch that any tree of *forest* fits into."""
+    return KdMatchScratch(
         np.empty(len(forest.split) + 1, np.int64),
-        np.zeros(SEARCH_FIELDS, np.int64),
+        np.zeros(MATCH_FIELDS, np.int64),
         np.empty(CHUNK, np.int64),
         np.empty(CHUNK, np.int64),
     )
 
 
 @kernel_inline
-def begin_search(search: KdSearchScratch, root: int) -> None:
+def begin_matching(matching: KdMatchScratch, root: int) -> None:
     """Start over at *root*."""
-    search.stack[0] = root
-    search.state[TOP] = 1
-    search.state[AT_LEAF] = NO_NODE
+    matching.stack[0] = root
+    matching.state[TOP] = 1
+    matching.state[AT_LEAF] = NO_NODE
 
 
 @inner_kernel
-def next_hits(forest: KdTrees, dims: int, query: Float64, search: KdSearchScratch) -> int:
-    """The hits of the next chunk that has some, in `search.hits`; 0 when there are no more.
+def next_hits(forest: KdTrees, dims: int, query: Float64, matching: KdMatchScratch) -> int:
+    """The hits of the next chunk that has some, in `matching.hits`; 0 when there are no more.
 
     The right-most leaf comes first: its points are the largest. Left of a split lie only smaller
     ones, so that subtree is searched only where the query is not larger than the split.
     """
-    state = search.state
+    state = matching.state
     while True:
         node = state[AT_LEAF]
         if node == NO_NODE:
             if state[TOP] == 0:
                 return 0
             state[TOP] -= 1
-            node = search.stack[state[TOP]]
+            node = matching.stack[state[TOP]]
             while True:
                 state[VISITED] += 1
                 dim = forest.split_dim[node]
                 if dim == LEAF:
                     break
                 if query[dim] <= forest.split[node]:
-                    search.stack[state[TOP]] = forest.left[node]
+                    matching.stack[state[TOP]] = forest.left[node]
                     state[TOP] += 1
                 node = forest.right[node]
             state[AT_LEAF] = node
@@ -77,12 +77,12 @@ def next_hits(forest: KdTrees, dims: int, query: Float64, search: KdSearchScratc
             continue
         state[AT_POSITION] = first + count
         state[COMPARED] += count
-        if compare(forest, node, dims, first, count, query, search.mask):
+        if compare(forest, node, dims, first, count, query, matching.mask):
             slot = forest.slot[node] + first
             found = 0
             for position in range(count):
-                if search.mask[position] != 0:
-                    search.hits[found] = forest.entries[slot + position]
+                if matching.mask[position] != 0:
+                    matching.hits[found] = forest.entries[slot + position]
                     found += 1
             return found
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from stentor._jit import inner_kernel, kernel, kernel_inline
 from stentor.covering.kd_tree.layout import MOST_DIMENSIONS, BucketLimits, KdTrees
-from stentor.covering.kd_tree.match import KdSearchScratch
+from stentor.covering.kd_tree.match import KdMatchScratch
 from stentor.covering.trie.tokens import Extras, Tokens
 from stentor.encoding.columns import Float64, Int64, SubscriptionColumns, UInt8, UInt64
 from stentor.encoding.spread import first_slot, spread_over
@@ -62,7 +62,7 @@ class TrieArrays(NamedTuple):
     trie: Trie
     forest: KdTrees
     limits: BucketLimits
-    search: KdSearchScratch
+    matching: KdMatchScratch
     walk: TrieScratch
     questions: OpenQuestions
     needs: Int64  # (4,)

@@ -6,7 +6,7 @@ from stentor._jit import inner_kernel, kernel_inline
 from stentor.covering.graph.edges import GONE, Edges, is_below
 from stentor.covering.implies.decode import row_covers
 from stentor.covering.implies.operands import COVERED, NOT_COVERED, UNDECIDED
-from stentor.covering.kd_tree.match import begin_search, next_hits
+from stentor.covering.kd_tree.match import begin_matching, next_hits
 from stentor.covering.trie.layout import (
     NO_CHILD,
     NO_TREE,
@@ -165,14 +165,14 @@ def try_group(
     count: int,
 ) -> int:
     """Add the coverers among the entries at *node*; the new count, or NEEDS_DEFINITION."""
-    begin_search(index.search, index.trie.tree[node])
+    begin_matching(index.matching, index.trie.tree[node])
     dims = index.trie.dims[node]
     while True:
-        hits = next_hits(index.forest, dims, index.walk.point, index.search)
+        hits = next_hits(index.forest, dims, index.walk.point, index.matching)
         if hits == 0:
             return count
         for position in range(hits):
-            other = index.row_of[index.search.hits[position]]
+            other = index.row_of[index.matching.hits[position]]
             if other == row or is_among(found, count, other):
                 continue
             verdict = may_cover(index, plane, other, row)

@@ -27,7 +27,7 @@ from stentor.covering.implies.operands import (
     UNKNOWN,
 )
 from stentor.covering.kd_tree.layout import BucketLimits, grow, new_forest, with_entries
-from stentor.covering.kd_tree.match import new_search
+from stentor.covering.kd_tree.match import new_matching
 from stentor.covering.trie.insert import insert_rows
 from stentor.covering.trie.layout import (
     NEED_COORDINATES,
@@ -80,7 +80,7 @@ class TrieTable:
             trie=new_trie(),
             forest=forest,
             limits=limits,
-            search=new_search(forest),
+            matching=new_matching(forest),
             walk=trie_scratch(16),
             questions=open_questions(),
             needs=np.zeros(4, np.int64),
@@ -138,7 +138,7 @@ class TrieTable:
         """Rebuild the index of *rows* alone, in random order: sorted, they make a chain."""
         forest = with_entries(new_forest(), len(self.index.forest.node_of))
         trie = new_trie()
-        self.index = self.index._replace(forest=forest, search=new_search(forest), trie=trie)
+        self.index = self.index._replace(forest=forest, matching=new_matching(forest), trie=trie)
         self.insert(np.random.default_rng(0).permutation(rows))
 
     def covers(self, one: int, other: int) -> bool:
@@ -158,7 +158,7 @@ class TrieTable:
         forest = grow(index.forest, needs[NEED_NODES], needs[NEED_COORDINATES], needs[NEED_SLOTS])
         more = needs[NEED_TRIE] - int(index.trie.used[0])
         self.index = index._replace(
-            forest=forest, search=new_search(forest), trie=grow_trie(index.trie, more)
+            forest=forest, matching=new_matching(forest), trie=grow_trie(index.trie, more)
         )
 
     def answer(self) -> None:

@@ -232,24 +232,20 @@ class MotionHistory:
         self._has_moved = GrowingArray(np.uint8)  # by row
         self._moves = 0.0
         self._movers = 0
-        self._events = 0
+        self.events = 0  # that were matched
         if HAS_MOVED in learned:
             self._step.keep(learned[STEP])
             self._has_moved.keep(learned[HAS_MOVED])
             timestamps, events = learned[PACE].tolist()
             self._movers = int(np.count_nonzero(learned[HAS_MOVED]))
             self._moves = timestamps * self._movers
-            self._events = int(events)
+            self.events = int(events)
 
     def extend(self, rows: int) -> None:
         """Grow to so many *rows*."""
         if self._moves and 2 * rows > len(self._step):
             self._step.extend(0, 2 * rows - len(self._step))
             self._has_moved.extend(0, rows - len(self._has_moved))
-
-    def seen(self, events: int) -> None:
-        """So many *events* were matched."""
-        self._events += events
 
     def add(self, rows: Int64, before: Float64, after: Float64) -> None:
         """*rows* went from *before* to *after* (2 × rows)."""
@@ -271,7 +267,7 @@ class MotionHistory:
         if not self._moves or not self._movers:
             return None
         self.extend(len(alternative_start) - 1)
-        return Motion(self._step.view, alternative_start, self._events / self.timestamps)
+        return Motion(self._step.view, alternative_start, self.events / self.timestamps)
 
     def learned(self, rows: Int64) -> Learned:
         """What a `MotionHistory` of *rows* alone starts from."""
@@ -281,7 +277,7 @@ class MotionHistory:
         return {
             STEP: self._step.view.reshape(-1, 2)[rows].reshape(-1),
             HAS_MOVED: self._has_moved.view[rows],
-            PACE: np.array([self.timestamps, self._events]),
+            PACE: np.array([self.timestamps, self.events]),
         }
 
 

@@ -226,7 +226,7 @@ class ApTree(Structure):
         self._view: ApTreeArrays | None = (
             None  # the used part, read-only; made again after each change
         )
-        self._vocabulary: Vocabulary | None = None  # the same
+        self._vocabulary = self._store.keywords.view
         self._walk: Walk | None = None  # scratch for a single event
         self._is_mapped = False
 
@@ -235,7 +235,7 @@ class ApTree(Structure):
     def _match_tile(self, events: EventColumns) -> MatchPairs:
         tree = self._readable()
         starts, leaves, _ = self._find_leaves(tree, events)
-        self._movements.seen(event_count(events))
+        self._movements.events += event_count(events)
         capacity, found = 0, 1 + CANDIDATES * event_count(events)
         while found > capacity:
             capacity = found
@@ -246,7 +246,7 @@ class ApTree(Structure):
         candidates = Candidates(event[:found], alternative[:found], np.zeros(0, np.uint8))
         return verify(self.subscriptions.columns, self.subscriptions.validity, events, candidates)
 
-    def _search_one(
+    def _match_into(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         tree, table, walk = self._readable(), self.subscriptions, self._walk
@@ -254,8 +254,6 @@ class ApTree(Structure):
         capacity = len(found.alternative)
         if walk is None or len(walk.path.rank) < keywords or len(walk.leaves) < capacity:
             walk = self._walk = _walk_for(2 * keywords, capacity)
-        if self._vocabulary is None:
-            self._vocabulary = self._store.keywords.view
         rows = _match_event(
             tree,
             self._vocabulary,
@@ -269,7 +267,7 @@ class ApTree(Structure):
             found,
         )
         if rows >= 0:
-            self._movements.seen(1)
+            self._movements.events += 1
         return rows
 
     def _find_leaves(self, tree: ApTreeArrays, events: EventColumns) -> tuple[Int64, Int32, int]:
@@ -289,7 +287,7 @@ class ApTree(Structure):
 
     def _readable(self) -> ApTreeArrays:
         if self._view is None:
-            self._view, self._vocabulary = used_part(self._store.tree), None
+            self._view = used_part(self._store.tree)
         return self._view
 
     def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
@@ -385,7 +383,7 @@ class ApTree(Structure):
             self._movements.motion(columns.alternative_start),
         )
         self._store.rebuilt = rebuilt + 1
-        self._view = None
+        self._view, self._vocabulary = None, self._store.keywords.view
         self._lists = LiveLists(self._store, self.settings.messages)
         self._lists.hold(self.live, 0)
 
@@ -404,6 +402,7 @@ class ApTree(Structure):
                 events = store.rebuild(columns, node, motion)
                 if self._lists is not None and self.settings.messages == "tree":
                     self._lists.insert(self.live, events, node)
+        self._vocabulary = store.keywords.view
         if store.needs_rebuild:
             self.rebuild()
 
@@ -451,6 +450,7 @@ class ApTree(Structure):
     def _open_arrays(self, folder: Path) -> None:
         columns = self.subscriptions.columns
         self._store, learned = read_tree(folder, self.settings, columns, kind=self.name)
+        self._vocabulary = self._store.keywords.view
         self._take_over(learned)
         self._is_mapped = True
 

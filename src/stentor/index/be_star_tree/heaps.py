@@ -1,6 +1,6 @@
 """The heaps of `top.py`: the frontier, nodes that may hold one of the k best, and the best rows.
 
-Also the scratch of a search, and which records of a chunk are candidates.
+Also the scratch of finding them, and which records of a chunk are candidates.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TopScratch(NamedTuple):
     candidate: Int64  # (CHUNK,) rows of a sketch that have both
 
 
-def search_for(k: int, buckets: int, dimensions: int) -> TopScratch:
+def heaps_for(k: int, buckets: int, dimensions: int) -> TopScratch:
     """Scratch for a search of the *k* best among so many *buckets*."""
     return TopScratch(
         np.empty(2 * buckets + 1),
@@ -61,99 +61,99 @@ def search_for(k: int, buckets: int, dimensions: int) -> TopScratch:
 
 
 @kernel_inline
-def least_score(search: TopScratch) -> float:
+def least_score(heaps: TopScratch) -> float:
     """What a row must score to be among the k best so far; −∞ while there are fewer."""
-    if search.size[BEST] < len(search.score):
+    if heaps.size[BEST] < len(heaps.score):
         return -math.inf
-    return float(search.score[0])
+    return float(heaps.score[0])
 
 
 @inner_kernel
-def add_to_frontier(search: TopScratch, bound: float, bucket: int) -> None:
+def add_to_frontier(heaps: TopScratch, bound: float, bucket: int) -> None:
     """Add *bucket* to the frontier, unless its bound is below the k-th best score."""
-    if bound < least_score(search):
+    if bound < least_score(heaps):
         return
     if math.isnan(bound):
         bound = math.inf
-    position = search.size[FRONTIER]
-    search.size[FRONTIER] = position + 1
-    while position > 0 and search.bound[(position - 1) >> 1] < bound:
+    position = heaps.size[FRONTIER]
+    heaps.size[FRONTIER] = position + 1
+    while position > 0 and heaps.bound[(position - 1) >> 1] < bound:
         above = (position - 1) >> 1
-        search.bound[position], search.bucket[position] = search.bound[above], search.bucket[above]
+        heaps.bound[position], heaps.bucket[position] = heaps.bound[above], heaps.bucket[above]
         position = above
-    search.bound[position], search.bucket[position] = bound, bucket
+    heaps.bound[position], heaps.bucket[position] = bound, bucket
 
 
 @kernel_inline
-def has_candidates(search: TopScratch) -> bool:
+def has_candidates(heaps: TopScratch) -> bool:
     """Whether anything on the frontier may hold one of the k best."""
-    return search.size[FRONTIER] > 0 and not search.bound[0] < least_score(search)
+    return heaps.size[FRONTIER] > 0 and not heaps.bound[0] < least_score(heaps)
 
 
 @inner_kernel
-def take_most_promising(search: TopScratch) -> int:
+def take_most_promising(heaps: TopScratch) -> int:
     """Remove the bucket with the highest bound from the frontier and return it."""
-    top = int(search.bucket[0])
-    size = search.size[FRONTIER] - 1
-    search.size[FRONTIER] = size
-    bound, bucket, position = search.bound[size], search.bucket[size], 0
+    top = int(heaps.bucket[0])
+    size = heaps.size[FRONTIER] - 1
+    heaps.size[FRONTIER] = size
+    bound, bucket, position = heaps.bound[size], heaps.bucket[size], 0
     while 2 * position + 1 < size:
         child = 2 * position + 1
-        if child + 1 < size and search.bound[child + 1] > search.bound[child]:
+        if child + 1 < size and heaps.bound[child + 1] > heaps.bound[child]:
             child += 1
-        if search.bound[child] <= bound:
+        if heaps.bound[child] <= bound:
             break
-        search.bound[position], search.bucket[position] = search.bound[child], search.bucket[child]
+        heaps.bound[position], heaps.bucket[position] = heaps.bound[child], heaps.bucket[child]
         position = child
-    search.bound[position], search.bucket[position] = bound, bucket
+    heaps.bound[position], heaps.bucket[position] = bound, bucket
     return top
 
 
 @inner_kernel
-def add_candidate(search: TopScratch, row: int, score: float, is_single: bool) -> None:
+def add_candidate(heaps: TopScratch, row: int, score: float, is_single: bool) -> None:
     """Add *row* with *score* to the k best so far, each row once with its best score."""
-    size = search.size[BEST]
+    size = heaps.size[BEST]
     position = NONE
     if not is_single:
         for other in range(size):
-            if search.row[other] == row:
-                if search.score[other] >= score:
+            if heaps.row[other] == row:
+                if heaps.score[other] >= score:
                     return
                 position = other
                 break
     if position == NONE:
-        if size < len(search.score):
-            search.size[BEST] = size + 1
+        if size < len(heaps.score):
+            heaps.size[BEST] = size + 1
             position = size
-            while position > 0 and search.score[(position - 1) >> 1] > score:
+            while position > 0 and heaps.score[(position - 1) >> 1] > score:
                 above = (position - 1) >> 1
-                search.score[position], search.row[position] = (
-                    search.score[above],
-                    search.row[above],
+                heaps.score[position], heaps.row[position] = (
+                    heaps.score[above],
+                    heaps.row[above],
                 )
                 position = above
-            search.score[position], search.row[position] = score, row
+            heaps.score[position], heaps.row[position] = score, row
             return
-        if score <= search.score[0]:
+        if score <= heaps.score[0]:
             return
         position = 0
-    size = search.size[BEST]
+    size = heaps.size[BEST]
     while 2 * position + 1 < size:  # its score has grown: it sinks
         child = 2 * position + 1
-        if child + 1 < size and search.score[child + 1] < search.score[child]:
+        if child + 1 < size and heaps.score[child + 1] < heaps.score[child]:
             child += 1
-        if search.score[child] >= score:
+        if heaps.score[child] >= score:
             break
-        search.score[position], search.row[position] = search.score[child], search.row[child]
+        heaps.score[position], heaps.row[position] = heaps.score[child], heaps.row[child]
         position = child
-    search.score[position], search.row[position] = score, row
+    heaps.score[position], heaps.row[position] = score, row
 
 
 @kernel_inline
-def find_candidates(promise: Float32, total: Float32, signature: Int32, search: TopScratch) -> int:
-    """Fill `search.candidate` with the rows that have what is needed; how many there are."""
-    least_promise, least_total, count = search.needed[0], search.needed[1], 0
-    lacked = np.int32(search.size[LACKED])
+def find_candidates(promise: Float32, total: Float32, signature: Int32, heaps: TopScratch) -> int:
+    """Fill `heaps.candidate` with the rows that have what is needed; how many there are."""
+    least_promise, least_total, count = heaps.needed[0], heaps.needed[1], 0
+    lacked = np.int32(heaps.size[LACKED])
     for row in range(len(promise)):
         count += (
             (promise[row] >= least_promise)
@@ -164,7 +164,7 @@ def find_candidates(promise: Float32, total: Float32, signature: Int32, search: 
         return 0
     count = 0
     for row in range(len(promise)):
-        search.candidate[count] = row
+        heaps.candidate[count] = row
         count += (
             (promise[row] >= least_promise)
             & (total[row] >= least_total)
@@ -174,12 +174,12 @@ def find_candidates(promise: Float32, total: Float32, signature: Int32, search: 
 
 
 @kernel_inline
-def bring_forward(promise: Float32, turn: int, candidates: int, search: TopScratch) -> None:
+def bring_forward(promise: Float32, turn: int, candidates: int, heaps: TopScratch) -> None:
     """Swap the candidate with the highest promise from *turn* on to *turn*."""
     best = turn
     for position in range(turn + 1, candidates):
-        if promise[search.candidate[position]] > promise[search.candidate[best]]:
+        if promise[heaps.candidate[position]] > promise[heaps.candidate[best]]:
             best = position
-    row = search.candidate[best]
-    search.candidate[best] = search.candidate[turn]
-    search.candidate[turn] = row
+    row = heaps.candidate[best]
+    heaps.candidate[best] = heaps.candidate[turn]
+    heaps.candidate[turn] = row

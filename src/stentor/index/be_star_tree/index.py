@@ -23,7 +23,7 @@ from stentor.encoding.event import EventBuffer
 from stentor.encoding.ragged import children, events_between
 from stentor.errors import FolderError
 from stentor.index.be_star_tree.check import check_tree
-from stentor.index.be_star_tree.heaps import search_for
+from stentor.index.be_star_tree.heaps import heaps_for
 from stentor.index.be_star_tree.layout import LAYOUT
 from stentor.index.be_star_tree.match import (
     EFFORTS,
@@ -36,19 +36,18 @@ from stentor.index.be_star_tree.match import (
     match_event,
     values_of,
 )
-from stentor.index.be_star_tree.recycling import EventWindow
 from stentor.index.be_star_tree.settings import BEStarTreeSettings
-from stentor.index.be_star_tree.state import BEStarTreeState
+from stentor.index.be_star_tree.state import BEStarTreeState, EventWindow
 from stentor.index.be_star_tree.top import Scored, VerifierInputs, Weights, find_best
 from stentor.index.contract import NOTHING_LEARNED, Learned
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.storage.arrays import read_arrays, write_arrays
-from stentor.index.structure import Structure, concatenate_pairs, map_tiles
+from stentor.index.structure import Structure, concatenate_pairs, kept_with, map_tiles
 from stentor.index.table import FROM_THE_START
 from stentor.index.verify import Candidates, best_of, verify
 from stentor.index.verify.candidates import current_counts
 from stentor.index.verify.scratch import EventScratch, scratch_for
-from stentor.index.verify.single import SingleMatch, kept_with
+from stentor.index.verify.single import SingleMatch
 from stentor.model import Scoring
 from stentor.model.values.time import NEVER
 
@@ -147,7 +146,7 @@ class BEStarTree(Structure):
             self._capacity_each = 2 * found // max(1, count)
         return MatchPairs(starts, alternatives[:found])
 
-    def _search_one(
+    def _match_into(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         columns, store, table = event.columns, self._store, self.subscriptions
@@ -182,7 +181,7 @@ class BEStarTree(Structure):
     def top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
         if k > MOST_SEARCHED:
             return super().top_one(event, k, scoring)
-        found = self._search(event.columns, k, scoring, kept_with(event).fitting(event))
+        found = self._find_best(event.columns, k, scoring, kept_with(event).fitting(event))
         if self._window.is_due(1):
             self._window.add(event.copy())
         return _best_of_one(found, k)
@@ -204,21 +203,21 @@ class BEStarTree(Structure):
             return super().top(events, k, threads=threads, scoring=scoring)
 
         def best(tile: EventColumns) -> ScoredPairs:
-            found = self._search(tile, k, scoring)
+            found = self._find_best(tile, k, scoring)
             self._window.add(tile)
             return best_of(_each_once(found, event_count(tile)), k)
 
         return map_tiles(best, events, threads)
 
-    def search_effort(self, events: EventColumns, k: int) -> dict[str, float]:
+    def top_effort(self, events: EventColumns, k: int) -> dict[str, float]:
         """C-nodes and records that the search for the *k* best of *events* meets, on average."""
         spread, _ = borrowed = self._borrow_scratch()
         self._scratches.append(borrowed)
-        self._search(events, k, Scoring.SUM)
+        self._find_best(events, k, Scoring.SUM)
         each = spread.counted_work / max(1, event_count(events))
         return {"nodes/event": float(each[NODES]), "records/event": float(each[TESTED])}
 
-    def _search(
+    def _find_best(
         self, events: EventColumns, k: int, scoring: Scoring, scratch: EventScratch | None = None
     ) -> Scored:
         """Rows that are among the k best, and some that were until better ones were found."""
@@ -231,7 +230,7 @@ class BEStarTree(Structure):
         tree = store.tree
         known = Weights(read_only(tree.key_of), read_only(tree.usual), read_only(tree.heaviest))
         borrowed = self._borrow_scratch()
-        search = search_for(k, store.buckets, store.keys)
+        heaps = heaps_for(k, store.buckets, store.keys)
         capacity, count = 0, (4 * k + 32) * max(1, event_count(events))
         while count > capacity:
             capacity = count
@@ -245,7 +244,7 @@ class BEStarTree(Structure):
                 exact,
                 int(scoring),
                 borrowed[0],
-                search,
+                heaps,
                 found,
             )
         self._scratches.append(borrowed)
@@ -302,17 +301,17 @@ class BEStarTree(Structure):
     def advance(self, now: int) -> None:
         """Adapt, where it is time: no event is matched while this is called."""
         super().advance(now)
-        self._adapt_if_due()
+        self._rebalance_if_due()
 
     def _insert_rows(self, first: int) -> None:
         self._learn(first)
         self._store.insert(self.subscriptions.columns, self._alternatives_from(first))
-        self._adapt_if_due()
+        self._rebalance_if_due()
 
     def _remove_rows(self, rows: Int64) -> None:
         if not self._store.is_mapped:
             self._store.remove(self._alternatives_of(rows))
-            self._adapt_if_due()
+            self._rebalance_if_due()
 
     def _move_rows(self, rows: Int64) -> None:
         """Reinsert *rows*: circles around the subscriber are among their boxes."""
@@ -340,7 +339,7 @@ class BEStarTree(Structure):
 
     # Adaptation.
 
-    def adapt(self) -> int:
+    def rebalance(self) -> int:
         """Measure losses by the window of events, and reinsert records where they are high.
 
         How many records that were.
@@ -354,7 +353,7 @@ class BEStarTree(Structure):
         self._measure(events)
         return self._reinsert(len(self._recycled))
 
-    def _adapt_if_due(self) -> None:
+    def _rebalance_if_due(self) -> None:
         """Measure where that is due, and reinsert some records: a few milliseconds at a time."""
         if self._store.is_mapped:
             return

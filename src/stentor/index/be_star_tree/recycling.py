@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from stentor._jit import inner_kernel, kernel
-from stentor.encoding.columns import EventColumns, Int64, event_count
-from stentor.encoding.ragged import concatenate, take
+from stentor.encoding.columns import Int64
 from stentor.index.be_star_tree.layout import (
     AXES,
     COUNT_MASK,
@@ -66,11 +63,6 @@ from stentor.index.be_star_tree.records import (
 _MUCH_BETTER = 0.5
 #: What is left, after a window, of a waste that was not measured in it.
 _FADING = 0.95
-
-#: Matched events for each one that is kept.
-EVENTS_PER_SAMPLE = 64
-#: Events with at most so many values are kept as they are; of others, a copy of a few.
-FEW_VALUES = 256
 
 
 @kernel
@@ -278,52 +270,3 @@ def has_better(tree: BEStarTreeArrays, root: int, record: int, waste: float) -> 
             if owner == NONE:
                 return True
     return False
-
-
-class EventWindow:
-    """The last so many events of a sample.
-
-    Readers add to it while no writer reads it; an event that a thread loses does not matter.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._parts: list[EventColumns] = []
-        self._count = 0  # events in the parts
-        self._seen = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there is enough to measure from."""
-        return self._count >= self._size > 0
-
-    def is_due(self, events: int) -> bool:
-        """Whether some of the next *events* would be kept; else they are counted."""
-        if not self._size or self._seen + events >= EVENTS_PER_SAMPLE:
-            return bool(self._size)
-        self._seen += events
-        return False
-
-    def add(self, events: EventColumns) -> None:
-        """Keep some of *events*. Cost: a copy for one in so many."""
-        self._seen += event_count(events)
-        if self._seen < EVENTS_PER_SAMPLE or not self._size:
-            return
-        self._seen = 0
-        if len(events.attribute) > FEW_VALUES:
-            events = take(events, np.arange(0, event_count(events), EVENTS_PER_SAMPLE))
-        self._parts.append(events)
-        del self._parts[: -self._size]
-        self._count = sum(map(event_count, self._parts))
-
-    @property
-    def events(self) -> EventColumns | None:
-        """The events that were kept; None where there are none."""
-        # What is kept as it is may be a part of larger columns.
-        own = [take(one, np.arange(event_count(one))) for one in self._parts]
-        return concatenate(own) if own else None
-
-    def clear(self) -> None:
-        """Drop the events that were kept."""
-        self._parts = []
-        self._count = 0

@@ -1,4 +1,7 @@
-"""The tree's arrays: grown, and changed by kernels that stop where capacity is missing."""
+"""The tree's arrays: grown, and changed by kernels that stop where capacity is missing.
+
+Beside them the events that its losses are measured with.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from stentor.encoding.columns import (
     event_count,
     read_only,
 )
-from stentor.encoding.ragged import events_between
+from stentor.encoding.ragged import concatenate, events_between, take
 from stentor.errors import CapacityError
 from stentor.index.arena import spacious, touched
 from stentor.index.be_star_tree.build import (
@@ -63,6 +66,10 @@ _FIRST_WORDS = 2 * SPARE_WORDS
 _FIRST_PENDING = 256
 #: Alternatives and events from which the waste of each dimension is estimated.
 _SAMPLED, _HISTORY = 4000, 128
+#: Matched events for each one that is kept.
+EVENTS_PER_SAMPLE = 64
+#: Events with at most so many values are kept as they are; of others, a copy of a few.
+FEW_VALUES = 256
 
 
 _Array = npt.NDArray[Any]
@@ -321,6 +328,55 @@ class BEStarTreeState:
     def _replace(self, **arrays: npt.NDArray[Any]) -> None:
         self.tree = self.tree._replace(**arrays)
         self._reading = None
+
+
+class EventWindow:
+    """The last so many events of a sample.
+
+    Readers add to it while no writer reads it; an event that a thread loses does not matter.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._parts: list[EventColumns] = []
+        self._count = 0  # events in the parts
+        self._seen = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is enough to measure from."""
+        return self._count >= self._size > 0
+
+    def is_due(self, events: int) -> bool:
+        """Whether some of the next *events* would be kept; else they are counted."""
+        if not self._size or self._seen + events >= EVENTS_PER_SAMPLE:
+            return bool(self._size)
+        self._seen += events
+        return False
+
+    def add(self, events: EventColumns) -> None:
+        """Keep some of *events*. Cost: a copy for one in so many."""
+        self._seen += event_count(events)
+        if self._seen < EVENTS_PER_SAMPLE or not self._size:
+            return
+        self._seen = 0
+        if len(events.attribute) > FEW_VALUES:
+            events = take(events, np.arange(0, event_count(events), EVENTS_PER_SAMPLE))
+        self._parts.append(events)
+        del self._parts[: -self._size]
+        self._count = sum(map(event_count, self._parts))
+
+    @property
+    def events(self) -> EventColumns | None:
+        """The events that were kept; None where there are none."""
+        # What is kept as it is may be a part of larger columns.
+        own = [take(one, np.arange(event_count(one))) for one in self._parts]
+        return concatenate(own) if own else None
+
+    def clear(self) -> None:
+        """Drop the events that were kept."""
+        self._parts = []
+        self._count = 0
 
 
 def _arena(words: int) -> _Views:

@@ -1,7 +1,7 @@
 """The k best of each event: Algorithms 6 and 7.
 
 One heap of p-nodes and leaves by the most that anything in them may score, the highest first,
-serves the whole search; another holds the k best rows so far. Once k are known, whatever cannot
+serves the whole event; another holds the k best rows so far. Once k are known, whatever cannot
 reach the least of them is pruned: records, leaves, buckets, p-nodes; and when the highest bound on
 the frontier cannot, the search is over.
 """
@@ -143,7 +143,7 @@ def find_best(
     exact: VerifierInputs,
     scoring: int,
     spread: BEMatchScratch,
-    search: TopScratch,
+    heaps: TopScratch,
     found: Scored,
 ) -> int:
     """The number of rows that may be among the k best; those that do not fit are only counted."""
@@ -152,21 +152,21 @@ def find_best(
     for event in range(len(exact.events.value_start) - 1):
         width = load_values(tree, values, event, spread)
         load_event(exact.events, event, exact.scratch)
-        weigh_event(known, exact, event, spread, width, search)
-        search.size[FRONTIER] = search.size[BEST] = 0
-        search.needed[:] = 0.0
-        choose_lines(tree, search)
-        search_directory(tree, ROOT_NODE, scoring, spread, width, search)
-        while has_candidates(search):
-            bucket = take_most_promising(search)
+        weigh_event(known, exact, event, spread, width, heaps)
+        heaps.size[FRONTIER] = heaps.size[BEST] = 0
+        heaps.needed[:] = 0.0
+        choose_lines(tree, heaps)
+        walk_directory(tree, ROOT_NODE, scoring, spread, width, heaps)
+        while has_candidates(heaps):
+            bucket = take_most_promising(heaps)
             if bucket >= 0:
-                search_directory(tree, bucket, scoring, spread, width, search)
+                walk_directory(tree, bucket, scoring, spread, width, heaps)
             else:
                 count = scan_best(
-                    tree, -1 - bucket, exact, event, scoring, spread, search, found, count
+                    tree, -1 - bucket, exact, event, scoring, spread, heaps, found, count
                 )
         for position in range(width):
-            search.own_weight[spread.dimension[position]] = LACKING
+            heaps.own_weight[spread.dimension[position]] = LACKING
         clear(spread, width)
     return count
 
@@ -178,34 +178,34 @@ def weigh_event(
     event: int,
     spread: BEMatchScratch,
     width: int,
-    search: TopScratch,
+    heaps: TopScratch,
 ) -> None:
-    """Fill `search.weight`, `own_weight`, `slope` and `base` for the event in *spread*."""
-    weight, events = search.weight, exact.events
+    """Fill `heaps.weight`, `own_weight`, `slope` and `base` for the event in *spread*."""
+    weight, events = heaps.weight, exact.events
     lacked = np.int64(-1)
     weight[:SLOTS] = 0.0
     weight[ANY_WEIGHT] = 1.0
     for position in range(events.weight_start[event], events.weight_start[event + 1]):
         weight[ANY_WEIGHT] = max(weight[ANY_WEIGHT], events.weight[position])
-    search.slope[:] = 1.0
-    search.base[:] = math.inf
+    heaps.slope[:] = 1.0
+    heaps.base[:] = math.inf
     for position in range(width):
         dimension = spread.dimension[position]
         own = weight_of(exact.scratch, known.key_of[dimension] // AXES)
-        search.own_weight[dimension] = own
+        heaps.own_weight[dimension] = own
         lacked &= ~np.int64(signature_bit(dimension))
         weight[dimension % SLOTS] = max(weight[dimension % SLOTS], own)
     for line in range(min(LINES, width)):
         dimension = spread.dimension[line if width <= LINES else line * width // LINES]
-        own, usual = search.own_weight[dimension], known.usual[dimension]
+        own, usual = heaps.own_weight[dimension], known.usual[dimension]
         if usual > 0.0:
-            draw_line(search, BY_PROMISE + line, own / usual)
-        draw_line(search, BY_TOTAL + line, own)
-    search.size[LACKED] = lacked
-    slope, base = search.slope, search.base
+            draw_line(heaps, BY_PROMISE + line, own / usual)
+        draw_line(heaps, BY_TOTAL + line, own)
+    heaps.size[LACKED] = lacked
+    slope, base = heaps.slope, heaps.base
     for position in range(width):
         dimension = spread.dimension[position]
-        own, usual = search.own_weight[dimension], known.usual[dimension]
+        own, usual = heaps.own_weight[dimension], known.usual[dimension]
         heaviest = _ROUNDING * known.heaviest[dimension]
         for line in range(LINES):
             surplus = own - slope[BY_PROMISE + line] * usual
@@ -215,63 +215,63 @@ def weigh_event(
 
 
 @kernel_inline
-def draw_line(search: TopScratch, line: int, slope: float) -> None:
+def draw_line(heaps: TopScratch, line: int, slope: float) -> None:
     """Set the slope of *line*, unless products with it might not be numbers."""
     if _LEAST_SLOPE < slope < _MOST_SLOPE:
-        search.slope[line], search.base[line] = slope, 0.0
+        heaps.slope[line], heaps.base[line] = slope, 0.0
 
 
 @inner_kernel
-def choose_lines(tree: BEReadArrays, search: TopScratch) -> None:
-    """Fill `search.line` with the lines that are lowest for the greatest promise and total."""
+def choose_lines(tree: BEReadArrays, heaps: TopScratch) -> None:
+    """Fill `heaps.line` with the lines that are lowest for the greatest promise and total."""
     half = tree.half[2 * (ROOT_NODE + ALL_SUMMARY) : 2 * (ROOT_NODE + ALL_SUMMARY) + TOTAL + 1]
     for kind in range(2):
         greatest, least = np.float64(half[TOTAL if kind else PROMISE]), math.inf
-        search.line[kind] = kind * LINES
+        heaps.line[kind] = kind * LINES
         for line in range(kind * LINES, (kind + 1) * LINES):
-            most = search.slope[line] * greatest + search.base[line]
+            most = heaps.slope[line] * greatest + heaps.base[line]
             if most < least:
-                least, search.line[kind] = most, line
+                least, heaps.line[kind] = most, line
 
 
 @kernel_inline
-def bound_of(tree: BEReadArrays, summary: int, scoring: int, search: TopScratch) -> float:
+def bound_of(tree: BEReadArrays, summary: int, scoring: int, heaps: TopScratch) -> float:
     """The most that anything within *summary* scores; −∞ where it lacks what is needed."""
-    half, weight = tree.half[2 * summary : 2 * summary + TOTAL + 1], search.weight
-    if half[PROMISE] < search.needed[0] or half[TOTAL] < search.needed[1]:
+    half, weight = tree.half[2 * summary : 2 * summary + TOTAL + 1], heaps.weight
+    if half[PROMISE] < heaps.needed[0] or half[TOTAL] < heaps.needed[1]:
         return -math.inf
     other = weight[ANY_WEIGHT] * half[OTHER]
     by_slots = combine(scoring, 0.0, other)
     for slot in range(SLOTS):
         by_slots = combine(scoring, by_slots, weight[slot] * half[slot])
-    line = search.line[0]
-    by_promise = search.slope[line] * half[PROMISE] + search.base[line]
-    line = search.line[1]
-    by_total = search.slope[line] * half[TOTAL] + search.base[line]
+    line = heaps.line[0]
+    by_promise = heaps.slope[line] * half[PROMISE] + heaps.base[line]
+    line = heaps.line[1]
+    by_total = heaps.slope[line] * half[TOTAL] + heaps.base[line]
     return float(_ROUNDING * min(by_slots, other + min(by_promise, by_total)))
 
 
 @inner_kernel
-def find_needed(tree: BEReadArrays, search: TopScratch) -> None:
-    """Fill `search.needed` for the score that must be reached now."""
-    other = search.weight[ANY_WEIGHT] * tree.half[2 * (ROOT_NODE + ALL_SUMMARY) + OTHER]
-    wanted = least_score(search) / _ROUNDING - _ROUNDING * other
+def find_needed(tree: BEReadArrays, heaps: TopScratch) -> None:
+    """Fill `heaps.needed` for the score that must be reached now."""
+    other = heaps.weight[ANY_WEIGHT] * tree.half[2 * (ROOT_NODE + ALL_SUMMARY) + OTHER]
+    wanted = least_score(heaps) / _ROUNDING - _ROUNDING * other
     for kind in range(2):
         needed = 0.0
         for line in range(kind * LINES, (kind + 1) * LINES):
-            least = (wanted - search.base[line]) / search.slope[line]
+            least = (wanted - heaps.base[line]) / heaps.slope[line]
             needed = max(needed, least)  # which stays as it is where that is no number
-        search.needed[kind] = np.float32(needed / _COARSE)
+        heaps.needed[kind] = np.float32(needed / _COARSE)
 
 
 @inner_kernel
-def search_directory(
+def walk_directory(
     tree: BEReadArrays,
     bucket: int,
     scoring: int,
     spread: BEMatchScratch,
     width: int,
-    search: TopScratch,
+    heaps: TopScratch,
 ) -> None:
     """Search a directory of clusters from *bucket* on (Algorithm 7).
 
@@ -290,19 +290,19 @@ def search_directory(
                 dimension = own_dimension(tree, node)
                 low, high = spread.value[2 * dimension], spread.value[2 * dimension + 1]
                 if meets_all(tree, child, low, high):
-                    bound = bound_of(tree, child + ALL_SUMMARY, scoring, search)
-                    if not bound < least_score(search):
+                    bound = bound_of(tree, child + ALL_SUMMARY, scoring, heaps)
+                    if not bound < least_score(heaps):
                         prefetch_node(tree, child)
                         spread.stack[height] = child
                         height += 1
         if not meets_own(tree, node, spread):
             continue
         if word[node + LEAF_COUNT] > 0:
-            bound = bound_of(tree, node + LEAF_SUMMARY, scoring, search)
-            if not bound < least_score(search):
+            bound = bound_of(tree, node + LEAF_SUMMARY, scoring, heaps)
+            if not bound < least_score(heaps):
                 prefetch_sketch(tree, promises_of(tree, node))
-                add_to_frontier(search, bound, -1 - node)
-        add_partitions(tree, node, scoring, spread, width, search, height)
+                add_to_frontier(heaps, bound, -1 - node)
+        add_partitions(tree, node, scoring, spread, width, heaps, height)
 
 
 @kernel_inline
@@ -326,7 +326,7 @@ def add_partitions(
     scoring: int,
     spread: BEMatchScratch,
     width: int,
-    search: TopScratch,
+    heaps: TopScratch,
     height: int,
 ) -> None:
     """Add the p-nodes of *node* that the event meets to the frontier, unless a bound is too low.
@@ -353,19 +353,19 @@ def add_partitions(
     for position in range(height, top):
         prefetch_node(tree, tree.word[spread.stack[position] + ROOT])
     for position in range(height, top):
-        push_partition(tree, spread.stack[position], scoring, spread, search)
+        push_partition(tree, spread.stack[position], scoring, spread, heaps)
 
 
 @inner_kernel
 def push_partition(
-    tree: BEReadArrays, partition: int, scoring: int, spread: BEMatchScratch, search: TopScratch
+    tree: BEReadArrays, partition: int, scoring: int, spread: BEMatchScratch, heaps: TopScratch
 ) -> None:
     """Add *partition* to the frontier where the event meets it, unless its bound is too low."""
     root, dimension = tree.word[partition + ROOT], tree.word[partition + DIMENSION]
     low, high = spread.value[2 * dimension], spread.value[2 * dimension + 1]
     if not meets_all(tree, root, low, high):
         return
-    add_to_frontier(search, bound_of(tree, root + ALL_SUMMARY, scoring, search), root)
+    add_to_frontier(heaps, bound_of(tree, root + ALL_SUMMARY, scoring, heaps), root)
 
 
 @kernel_inline
@@ -376,7 +376,7 @@ def scan_best(
     event: int,
     scoring: int,
     spread: BEMatchScratch,
-    search: TopScratch,
+    heaps: TopScratch,
     found: Scored,
     count: int,
 ) -> int:
@@ -386,7 +386,7 @@ def scan_best(
         tree.word[node + LEAF],
         promises_of(tree, node),
     )
-    summary, needed, least = 2 * (node + LEAF_SUMMARY), search.needed, least_score(search)
+    summary, needed, least = 2 * (node + LEAF_SUMMARY), heaps.needed, least_score(heaps)
     if tree.half[summary + PROMISE] < needed[0] or tree.half[summary + TOTAL] < needed[1]:
         return count
     for start in range(0, records, CHUNK):
@@ -397,30 +397,30 @@ def scan_best(
             offsets_in(tree, sketch) + start : offsets_in(tree, sketch) + start + size
         ]
         first = signatures_in(tree, sketch) + start
-        candidates = find_candidates(promise, total, tree.code[first : first + size], search)
+        candidates = find_candidates(promise, total, tree.code[first : first + size], heaps)
         # The highest promises first: they raise the score that the others must reach.
         for turn in range(candidates):
             if turn < PICKED:
-                bring_forward(promise, turn, candidates, search)
-            row = search.candidate[turn]
+                bring_forward(promise, turn, candidates, heaps)
+            row = heaps.candidate[turn]
             if promise[row] < needed[0] or total[row] < needed[1]:
                 continue
             count = consider_record(
-                tree, leaf + offset[row], exact, event, scoring, spread, search, found, count
+                tree, leaf + offset[row], exact, event, scoring, spread, heaps, found, count
             )
-            if least_score(search) > least:
-                least = least_score(search)
-                find_needed(tree, search)
+            if least_score(heaps) > least:
+                least = least_score(heaps)
+                find_needed(tree, heaps)
     return count
 
 
 @kernel_inline
-def most_of(tree: BEReadArrays, record: int, search: TopScratch) -> float:
+def most_of(tree: BEReadArrays, record: int, heaps: TopScratch) -> float:
     """The most that *record* scores if it matches the event, by its own weights."""
     box, step = record + RECORD_WORDS, box_words(tree, record)
-    most = search.weight[ANY_WEIGHT] * tree.half[2 * record + 3]
+    most = heaps.weight[ANY_WEIGHT] * tree.half[2 * record + 3]
     for _ in range(box_count(tree, record)):
-        most += weight_at(tree, record, box) * search.own_weight[dimension_at(tree, record, box)]
+        most += weight_at(tree, record, box) * heaps.own_weight[dimension_at(tree, record, box)]
         box += step
     return float(_ROUNDING * most)
 
@@ -433,7 +433,7 @@ def consider_record(
     event: int,
     scoring: int,
     spread: BEMatchScratch,
-    search: TopScratch,
+    heaps: TopScratch,
     found: Scored,
     count: int,
 ) -> int:
@@ -441,7 +441,7 @@ def consider_record(
     head, value = tree.code[2 * record + 1], spread.value
     boxes = head & COUNT_MASK
     spread.counted_work[TESTED] += 1
-    if most_of(tree, record, search) < max(0.0, least_score(search)):
+    if most_of(tree, record, heaps) < max(0.0, least_score(heaps)):
         return count
     if head & NARROW:
         is_met = meets_narrow(tree, record, boxes, value)
@@ -451,7 +451,7 @@ def consider_record(
         return count
     alternative = tree.code[2 * record]
     score = alternative_score(exact.columns, alternative, exact.scratch, scoring)
-    if score < least_score(search):
+    if score < least_score(heaps):
         return count
     row = verified_row(exact, event, alternative, head)
     if row == NONE:
@@ -459,7 +459,7 @@ def consider_record(
     if count < len(found.row):
         found.event[count], found.row[count] = event, row
         found.score[count] = score
-    add_candidate(search, row, score, exact.is_single)
+    add_candidate(heaps, row, score, exact.is_single)
     return count + 1
 
 

@@ -90,12 +90,12 @@ class MoTree(Structure):
         candidates = Candidates(*(np.concatenate(parts) for parts in zip(*complete, strict=True)))
         return verify(self.subscriptions.columns, self.subscriptions.validity, events, candidates)
 
-    def _search_one(
+    def _match_into(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         tree, table = self._tree, self.subscriptions
         if self._former is not None:
-            return super()._search_one(event, scratch, scoring, found)
+            return super()._match_into(event, scratch, scoring, found)
         if self._one is None or self._one[0] is not tree:
             self._one = tree, tree.query()
         return _match_event(

@@ -39,9 +39,9 @@ from stentor.index.packed.layout import LAYOUT, PackedSegment
 from stentor.index.packed.match import (
     Holding,
     Pending,
+    match_event,
     match_pending,
     rows_of_found,
-    rows_of_one,
     sign_pending,
 )
 from stentor.index.packed.nodes.top import BestInputs
@@ -51,11 +51,11 @@ from stentor.index.packed.top import MOST_SEARCHED, best_rows
 from stentor.index.row_set import RowSet, row_set
 from stentor.index.sort import distinct
 from stentor.index.storage.arrays import read_arrays, write_arrays
-from stentor.index.structure import Bool, Structure, concatenate_pairs, map_tiles
+from stentor.index.structure import Bool, Structure, concatenate_pairs, kept_with, map_tiles
 from stentor.index.table import FROM_THE_START
 from stentor.index.verify.candidates import Tally, current_counts, group_by_event
 from stentor.index.verify.scratch import EventScratch, scratch_for
-from stentor.index.verify.single import SingleMatch, kept_with
+from stentor.index.verify.single import SingleMatch
 from stentor.model import Scoring
 from stentor.model.values.time import NEVER
 
@@ -66,7 +66,7 @@ MOST_KEPT = 1 << 20
 #: What is out of date in segments is left out when it outnumbers the rest, and this.
 FEW_GONE = 1024
 
-_rows_of_one, _match_pending = direct(rows_of_one), direct(match_pending)
+_match_event = direct(match_event)
 _NOTHING = np.zeros(0, np.int64)
 _NOTHING_PENDING = all_read_only(Pending(_NOTHING, np.zeros(0, np.uint64), _NOTHING))
 
@@ -123,8 +123,7 @@ class PackedIndex(Structure):
             for segment in segments:
                 count = segment.match(events, found, count, with_nodes=with_nodes)
             if len(pending.alternative):
-                rest = between(found, count, None)
-                count += match_pending(columns, pending, SIGN_ALL_ATTRIBUTES, events, rest)
+                count = match_pending(columns, pending, SIGN_ALL_ATTRIBUTES, events, found, count)
             if count <= len(found.event):
                 break
             if count > MOST_CAPACITY and events_count > 1:
@@ -222,7 +221,7 @@ class PackedIndex(Structure):
             bool(self._first_end <= events.time.max(initial=-NEVER)),
         )
 
-    def _search_one(
+    def _match_into(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         columns, table = event.columns, self.subscriptions
@@ -235,17 +234,10 @@ class PackedIndex(Structure):
         count = 0
         for segment in self._segments.all:
             count = segment.match_one(columns, pairs, count)
-        if len(self._pending.alternative):
-            rest = between(pairs, count, None)
-            count += _match_pending(
-                table.columns, self._pending, SIGN_ALL_ATTRIBUTES, columns, rest
-            )
-        fits = count <= len(pairs.event)
-        self._one = pairs if fits else found_for(count + count // 4), marks
-        if not fits:
-            return ~count
-        return _rows_of_one(
+        rows = _match_event(
             table.columns,
+            self._pending,
+            SIGN_ALL_ATTRIBUTES,
             self._holding(columns),
             columns,
             scratch,
@@ -255,6 +247,9 @@ class PackedIndex(Structure):
             marks,
             found,
         )
+        fits = ~rows <= len(pairs.event)
+        self._one = pairs if fits else found_for(~rows + ~rows // 4), marks
+        return rows
 
     def sample(self) -> EventColumns | None:
         return self._sample.events if self.history is None else self.history

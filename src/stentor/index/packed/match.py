@@ -99,7 +99,7 @@ def in_order(rows: Int64, start: int, stop: int, marks: RowSet) -> int:
     return take_rows(marks, rows, start)
 
 
-@kernel
+@inner_kernel
 def rows_of_one(
     columns: SubscriptionColumns,
     holding: Holding,
@@ -156,9 +156,9 @@ def match_pending(
     no_filters: Int32,
     events: EventColumns,
     found: Found,
+    count: int,
 ) -> int:
-    """The number of candidates among what is *pending*; those that do not fit are only counted."""
-    count = 0
+    """So many pairs and the candidates among what is *pending*: *count* grows past what fits."""
     for event in range(len(events.value_start) - 1):
         lacking = ~event_signature(events, event, no_filters)
         for position in range(len(pending.alternative)):
@@ -172,6 +172,28 @@ def match_pending(
                 found.covered[count] = 0
             count += 1
     return count
+
+
+@kernel
+def match_event(
+    columns: SubscriptionColumns,
+    pending: Pending,
+    no_filters: Int32,
+    holding: Holding,
+    events: EventColumns,
+    scratch: EventScratch,
+    scoring: int,
+    found: Found,
+    count: int,
+    marks: RowSet,
+    single: SingleMatch,
+) -> int:
+    """`match_pending`, then `rows_of_one`; where either does not fit, −1 less the number."""
+    if len(pending.alternative) > 0:
+        count = match_pending(columns, pending, no_filters, events, found, count)
+    if count > len(found.event):
+        return ~count
+    return rows_of_one(columns, holding, events, scratch, scoring, found, count, marks, single)
 
 
 @kernel

@@ -72,7 +72,7 @@ class Scan(Structure):
         candidates = Candidates(event[:found], alternative[:found], np.zeros(0, np.uint8))
         return verify(self.subscriptions.columns, self.subscriptions.validity, events, candidates)
 
-    def _search_one(
+    def _match_into(
         self, event: EventBuffer, scratch: EventScratch, scoring: int, found: SingleMatch
     ) -> int:
         store, table = self._store, self.subscriptions

@@ -1,7 +1,4 @@
-"""One event by itself: its candidates → matches, and scores, inside a structure's own kernel.
-
-The memory for it is kept with the event's, from call to call: one thread at a time.
-"""
+"""One event by itself: its candidates → matches, and scores, inside a structure's own kernel."""
 
 from __future__ import annotations
 
@@ -17,16 +14,13 @@ from stentor.encoding.columns import (
     SubscriptionColumns,
     UInt8,
 )
-from stentor.encoding.event import EventBuffer
 from stentor.index.table import RowSpans
 from stentor.index.verify.candidates import row_of, sort_rows
 from stentor.index.verify.predicates import alternative_holds, is_valid_at, subscription_score
-from stentor.index.verify.scratch import EventScratch, ScratchSize, load_event, scratch_for
+from stentor.index.verify.scratch import EventScratch, load_event
 
 #: Instead of a scoring: only rows are wanted.
 NO_SCORES = -1
-#: Candidates that fit at first.
-FIRST_CAPACITY = 1 << 10
 #: Where a structure proves nothing by itself.
 NOTHING_PROVED = np.zeros(0, np.uint8)
 NOTHING_PROVED.flags.writeable = False
@@ -39,52 +33,6 @@ class SingleMatch(NamedTuple):
     alternative: Int64  # (capacity,)
     row: Int64  # (capacity,)
     score: Float64  # (capacity,)
-
-
-class SingleScratch:
-    """The memory that matching one event takes; it grows, and never shrinks."""
-
-    def __init__(self) -> None:
-        self._columns: EventColumns | None = None
-        self._widest = ScratchSize()
-        self._scratch: EventScratch | None = None
-        self.found = _empty_match(FIRST_CAPACITY)
-
-    def fitting(self, event: EventBuffer) -> EventScratch:
-        """A scratch that *event* fits into."""
-        attributes, terms = event.attributes, event.term_count
-        if (
-            self._scratch is None
-            or event.columns is not self._columns
-            or attributes > self._widest.attributes
-            or terms > self._widest.terms
-        ):
-            self._columns = event.columns
-            # More than is needed now: the next event need not make it anew.
-            self._widest = self._widest.joined(ScratchSize(2 * attributes, 2 * terms + 16))
-            self._scratch = scratch_for(event.columns, self._widest)
-        return self._scratch
-
-    def grow(self, candidates: int) -> None:
-        """Grow to so many *candidates*."""
-        self.found = _empty_match(candidates + candidates // 4)
-
-
-def kept_with(event: EventBuffer) -> SingleScratch:
-    """The scratch that goes with *event*."""
-    if event.kept is None:
-        event.kept = SingleScratch()
-    kept: SingleScratch = event.kept
-    return kept
-
-
-def _empty_match(candidates: int) -> SingleMatch:
-    return SingleMatch(
-        np.zeros(candidates, np.int64),
-        np.empty(candidates, np.int64),
-        np.empty(candidates, np.int64),
-        np.empty(candidates),
-    )
 
 
 @inner_kernel

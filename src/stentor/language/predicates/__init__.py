@@ -26,8 +26,8 @@ from stentor.language.predicates import (
     pattern,
     polygon,
 )
-from stentor.language.predicates.calls import SIGNATURES, opened, take
-from stentor.language.regular import compiled
+from stentor.language.predicates.calls import SIGNATURES, opened, take, take_srid
+from stentor.language.regular import TableBudget
 from stentor.language.terms import fold_terms, has_wildcard
 from stentor.model.expression import (
     Between,
@@ -181,16 +181,16 @@ def size_of(predicate: Predicate) -> int:
     assert_never(predicate)
 
 
-def check_size(predicate: Predicate, limits: Limits) -> None:
+def check_size(predicate: Predicate, limits: Limits, tables: TableBudget) -> None:
     """Refuse a predicate that *limits* or the rules of the language forbid."""
     match predicate:
         case In() | Overlaps():
             check_limit("values in a list", size_of(predicate), limits.list_length)
         case Like(_, text):
             check_limit("characters in a pattern", len(text), limits.pattern_length)
-        case Regular(_, syntax, text):
+        case Regular(_, _, text):
             check_limit("characters in a pattern", len(text), limits.pattern_length)
-            compiled(syntax, text)
+            tables.add(predicate)
         case Has(_, words, _):
             check_limit("words", size_of(predicate), limits.words)
             for word in filter(has_wildcard, words):
@@ -246,9 +246,14 @@ def _read_intersects(cursor: Cursor, name: str) -> Within:
     return (_read_contains if is_region else _read_within)(cursor, name)
 
 
-def _read_region(cursor: Cursor) -> Region:
+def _read_region(cursor: Cursor, *, may_have_srid: bool = True) -> Region:
     at = cursor.at
-    read = REGIONS.get(opened(cursor))
+    function = opened(cursor)
+    if function == "st_setsrid" and may_have_srid:
+        region = _read_region(cursor, may_have_srid=False)
+        take_srid(cursor, function, is_needed=True)
+        return region
+    read = REGIONS.get(function)
     if read is not None:
         return read(cursor, at)
     error = syntax_errors.expected("a region", cursor.tokens[at])

@@ -28,10 +28,14 @@ _SIGNATURES = (
     "ST_Within(attribute, region)",
     "weight(predicate, number)",
 )
+#: The SRID of longitude and latitude in degrees.
+WGS84 = 4326
 #: Every function of the language, in the spelling of its own documentation.
 NAMES = [signature.partition("(")[0] for signature in _SIGNATURES]
 #: How each is called, by its name in small letters.
 SIGNATURES = {name.lower(): signature for name, signature in zip(NAMES, _SIGNATURES, strict=True)}
+#: Read where PostGIS and Sedona write it, and never written: no function of Spark SQL.
+SIGNATURES["st_setsrid"] = "ST_SetSRID(region or place, 4326)"
 
 
 def take(cursor: Cursor, token: str, name: str) -> None:
@@ -57,13 +61,39 @@ def opened(cursor: Cursor) -> str:
 
 
 def numbers(cursor: Cursor, name: str, whats: tuple[str, ...]) -> list[float]:
-    """The arguments of a call that takes numbers only, up to behind its parenthesis."""
+    """The arguments of a call that takes numbers, perhaps an SRID too, up to its end."""
     found = [cursor.number(whats[0])]
     for what in whats[1:]:
         take(cursor, ",", name)
         found.append(cursor.number(what))
-    take(cursor, ")", name)
+    take_srid(cursor, name)
     return found
+
+
+def take_srid(cursor: Cursor, name: str, *, is_needed: bool = False) -> None:
+    """Go behind the SRID, if there is one, and the parenthesis that closes a call of *name*."""
+    if is_needed or cursor.tokens[cursor.at] == ",":
+        take(cursor, ",", name)
+        at = cursor.at
+        srid = cursor.number("an SRID")
+        try:
+            check_srid(srid, is_plane(cursor))
+        except ExpressionError as error:
+            raise cursor.with_position(error, at, cursor.at) from None
+    take(cursor, ")", name)
+
+
+def check_srid(srid: float, plane: bool) -> None:
+    """Refuse every reference system but longitude and latitude; a plane has none."""
+    if plane:
+        raise ExpressionError(
+            "this schema is a plane, which has no SRID", hint="leave the SRID out"
+        )
+    if srid != WGS84:
+        raise ExpressionError(
+            f"coordinates are longitude and latitude, SRID {WGS84}, got SRID {srid:g}",
+            hint="transform the region first",
+        )
 
 
 def is_plane(cursor: Cursor) -> bool:

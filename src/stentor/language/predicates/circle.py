@@ -8,7 +8,14 @@ from stentor.errors import ExpressionError
 from stentor.language import syntax_errors
 from stentor.language.cursor import Cursor
 from stentor.language.literals import write_number
-from stentor.language.predicates.calls import checked_point, is_plane, numbers, opened, take
+from stentor.language.predicates.calls import (
+    checked_point,
+    is_plane,
+    numbers,
+    opened,
+    take,
+    take_srid,
+)
 from stentor.model.expression import HERE, Within
 from stentor.model.region import Circle
 from stentor.model.values import Point
@@ -35,7 +42,7 @@ def read(cursor: Cursor, name: str) -> Within:
     return Within(attribute, circle)
 
 
-def _centre(cursor: Cursor) -> Point | None:
+def _centre(cursor: Cursor, *, may_have_srid: bool = True) -> Point | None:
     at = cursor.at
     function = opened(cursor)
     if function == "st_point":
@@ -47,6 +54,10 @@ def _centre(cursor: Cursor) -> Point | None:
     if function == "here":
         take(cursor, ")", function)
         return HERE
+    if function == "st_setsrid" and may_have_srid:
+        centre = _centre(cursor, may_have_srid=False)
+        take_srid(cursor, function, is_needed=True)
+        return centre
     misplaced = syntax_errors.expected("ST_Point(lon, lat) or here()", cursor.tokens[at])
     raise cursor.with_position(misplaced, at)
 

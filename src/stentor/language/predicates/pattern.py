@@ -13,7 +13,6 @@ from stentor.language.cursor import Cursor
 from stentor.language.lexer import is_word
 from stentor.language.literals import quote
 from stentor.language.normal_predicates import Pattern
-from stentor.language.regular import compiled
 from stentor.model.expression import Like, Regular
 from stentor.model.kind import Kind
 
@@ -62,7 +61,7 @@ def _check_regular(cursor: Cursor, predicate: Regular, at: int) -> None:
                 f"the pattern has {len(predicate.pattern):,} characters; "
                 f"the limit is {cursor.limits.pattern_length:,}"
             )
-        compiled(predicate.syntax, predicate.pattern)
+        cursor.tables.add(predicate)
     except ExpressionError as error:
         raise cursor.with_position(error, at, cursor.at) from None
 

@@ -13,14 +13,17 @@ from typing import Any
 from stentor.errors import ExpressionError, LimitError
 from stentor.language.cursor import Cursor
 from stentor.language.literals import quote, write_number
-from stentor.language.predicates.calls import checked_point, is_plane, take
+from stentor.language.predicates.calls import check_srid, checked_point, is_plane, take, take_srid
 from stentor.model.region import Polygon, Ring
 from stentor.model.values import Point
 
 # Nothing that was read is given back (`+` behind a quantifier): a text is read in linear time.
 _NUMBER = r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
-_POINT = re.compile(rf"\s*+({_NUMBER})\s++({_NUMBER})\s*+", re.ASCII)
-_OPENING = re.compile(r"\s*+(MULTI)?+POLYGON\s*+\(", re.ASCII | re.IGNORECASE)
+_POINT = re.compile(rf"\s*+({_NUMBER})\s++({_NUMBER})((?:\s++{_NUMBER}){{0,2}}+)\s*+", re.ASCII)
+_OPENING = re.compile(
+    r"\s*+(?:SRID=([0-9]{1,9}+);\s*+)?+(MULTI)?+POLYGON\s*+(ZM|Z|M)?+\s*+\(",
+    re.ASCII | re.IGNORECASE,
+)
 _PART = re.compile(r"\s*+\(((?:[^()]*+\([^()]*+\))*+[^()]*+)\)\s*+(,|\Z)", re.ASCII)
 _SPACES = " \t\n\r\f\v"
 _RING = re.compile(r"\s*+\(([^()]*+)\)\s*+(,|\Z)", re.ASCII)
@@ -33,7 +36,7 @@ def read(cursor: Cursor, at: int) -> Polygon:
         polygon = read_polygon(text, is_plane(cursor), cursor.limits.polygon_points)
     except ExpressionError as error:
         raise cursor.with_position(error, at + 2) from None
-    take(cursor, ")", "st_geomfromtext")
+    take_srid(cursor, "st_geomfromtext")
     return polygon
 
 
@@ -66,13 +69,16 @@ def read_polygon(text: str, plane: bool, limit: int) -> Polygon:
             "expected a polygon as well-known text",
             hint="write POLYGON((0 0, 4 0, 4 3, 0 0)); holes follow as further rings",
         )
+    if opening[1] is not None:
+        check_srid(int(opening[1]), plane)
+    more = len(opening[3] or "")
     body = inner[opening.end() : -1]
     points = body.count(",") + 1
     if points > limit:
         raise LimitError(f"the polygon has {points:,} points; the limit is {limit:,}")
-    if opening[1] is None:
-        return checked_polygon(_rings(body), plane, limit)
-    return checked_parts([_rings(part) for part in _bodies(body)], plane, limit)
+    if opening[2] is None:
+        return checked_polygon(_rings(body, more), plane, limit)
+    return checked_parts([_rings(part, more) for part in _bodies(body)], plane, limit)
 
 
 def polygon_of_geojson(text: str, plane: bool, limit: int) -> Polygon:
@@ -124,7 +130,8 @@ def _bodies(body: str) -> list[str]:
     return bodies
 
 
-def _rings(body: str) -> list[list[tuple[float, float]]]:
+def _rings(body: str, others: int) -> list[list[tuple[float, float]]]:
+    """The rings of *body*, whose points have so many numbers behind x and y: heights, measures."""
     rings = []
     start, more = 0, True
     while more:
@@ -134,17 +141,18 @@ def _rings(body: str) -> list[list[tuple[float, float]]]:
                 "the polygon's rings are not well formed",
                 hint="each ring stands in its own parentheses: POLYGON((…), (…))",
             )
-        rings.append([_pair(pair) for pair in ring[1].split(",")])
+        rings.append([_pair(pair, others) for pair in ring[1].split(",")])
         start, more = ring.end(), ring[2] == ","
     return rings
 
 
-def _pair(text: str) -> tuple[float, float]:
+def _pair(text: str, others: int) -> tuple[float, float]:
     point = _POINT.fullmatch(text)
-    if point is None:
+    if point is None or len(point[3].split()) != others:
         shown = text.strip()
         raise ExpressionError(
             f"{shown[:60]!r} is not a point of a polygon: expected two numbers, x and y"
+            + f", and {others} more" * (others > 0)
         )
     return float(point[1]) + 0.0, float(point[2]) + 0.0  # turns -0.0 into 0.0
 

@@ -32,8 +32,8 @@ from stentor.language.regular.syntax import folded_like, node_of_pattern
 MOST_STATES: Final = 1_000
 #: Of a pattern once its repetitions are written out.
 MOST_STEPS: Final = 5_000
-#: Steps that are looked at while a table is built: a second at most.
-MOST_WORK: Final = 1_000_000
+#: Steps that are looked at while one table is built: a fifth of a second.
+MOST_WORK: Final = 500_000
 #: States that every table has.
 NOTHING, FOUND, FIRST = 0, 1, 2
 
@@ -47,6 +47,7 @@ class Automaton(NamedTuple):
 
     table: bytes
     states: int
+    work: int  # that building it took, however often it was asked for
 
 
 class _Step(NamedTuple):
@@ -65,8 +66,11 @@ def compiled(syntax: Syntax, pattern: str) -> Automaton:
     >>> compiled("RLIKE", "a+b").states
     5
     """
-    node = folded_like(pattern) if syntax == "ILIKE" else node_of_pattern(pattern)
-    return _Builder(_Steps(node).steps, syntax).build()
+    node, work = (
+        (folded_like(pattern), 0) if syntax == "ILIKE" else node_of_pattern(pattern, MOST_WORK)
+    )
+    steps = _Steps(node).steps
+    return _Builder(steps, syntax, work + len(steps)).build()
 
 
 class _Steps:
@@ -172,10 +176,10 @@ def _side_of(byte: int) -> _Side:
 class _Builder:
     """Subset construction: a state is a set of steps, and what was before it where that counts."""
 
-    def __init__(self, steps: list[_Step], syntax: Syntax) -> None:
+    def __init__(self, steps: list[_Step], syntax: Syntax, work: int) -> None:
         self._steps = steps
         self._syntax = syntax
-        self._work = 0
+        self._work = work
         self._has_edges = any(one.edge is not None for one in steps)
         self._class_of, self._bytes = self._classes()
 
@@ -195,10 +199,10 @@ class _Builder:
                     row.append(NOTHING)
                     continue
                 state = (frozenset(following), self._before(_side_of(self._bytes[number])))
-                if self._is_found(*state):
-                    row.append(FOUND)
-                    continue
                 if state not in numbers:
+                    if self._is_found(*state):
+                        row.append(FOUND)
+                        continue
                     if len(numbers) + FIRST >= MOST_STATES:
                         raise _too_large()
                     numbers[state] = len(numbers) + FIRST
@@ -207,11 +211,12 @@ class _Builder:
             rows.append(row)
         head = struct.pack("<HH", len(rows), width) + bytes(self._class_of) + bytes(accepts)
         body = b"".join(struct.pack(f"<{width}H", *row) for row in rows)
-        return Automaton(head + body, len(rows))
+        return Automaton(head + body, len(rows), self._work)
 
     def _following(self, steps: frozenset[int], before: _Side) -> list[set[int]]:
         """The steps after a byte of each class."""
         found: list[set[int]] = [set() for _ in self._bytes]
+        self._work += len(found)
         sides = {_side_of(byte) for byte in self._bytes} if self._has_edges else {None}
         for side in sides:
             for one in self._closure(steps, before, side or "other"):
@@ -219,13 +224,16 @@ class _Builder:
                 if step.low < 0:
                     continue
                 first, last = self._class_of[step.low], self._class_of[step.high]
-                self._work += last - first + 1
+                self._count(last - first + 1)
                 for number in range(first, last + 1):
                     if side is None or _side_of(self._bytes[number]) == side:
                         found[number].update(step.following)
+        return found
+
+    def _count(self, work: int) -> None:
+        self._work += work
         if self._work > MOST_WORK:
             raise _too_large()
-        return found
 
     def _before(self, side: _Side) -> _Side:
         return side if self._has_edges else "other"
@@ -248,7 +256,6 @@ class _Builder:
 
     def _closure(self, steps: frozenset[int], before: _Side, after: _Side) -> frozenset[int]:
         """All steps that are reached without a byte."""
-        self._work += len(steps)
         found = set(steps)
         waiting = list(steps)
         while waiting:
@@ -258,6 +265,7 @@ class _Builder:
             fresh = [one for one in step.following if one not in found]
             found.update(fresh)
             waiting += fresh
+        self._count(len(found))
         return frozenset(found)
 
     def _classes(self) -> tuple[list[int], list[int]]:

@@ -6,7 +6,9 @@ which characters an atom (`.`, `[a-z]`, `\w`, `\pL`, a letter under `(?i)`) stan
 
 from __future__ import annotations
 
+import re
 import sys
+from array import array
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
@@ -25,22 +27,28 @@ from stentor.language.regular.nodes import (
     Sequence,
 )
 
-#: Memory that RE2 may take for one pattern.
-_MOST_BYTES: Final = 1 << 20
+#: Memory that RE2 may take for one pattern, and for an atom: with less it takes seconds for `\PL`.
+_MOST_BYTES, _ATOM_BYTES = 1 << 20, 8 << 20
 _EDGES: Final[dict[str, Edge]] = {"A": "begin", "z": "end", "b": "word edge", "B": "no word edge"}
 _PLAIN_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
 _CLASS_ESCAPES: Final = "dDsSwWpPxC01234567"
 _FLAGS: Final = "imsU"
+_USUAL: Final = frozenset((".", *(f"\\{one}" for one in "dDsSwW")))
+#: What asking RE2 for the characters of an atom weighs, in steps of building a table; what most
+#: patterns have is asked for once.
+_ASKED: Final = 40_000
+#: A class that stands for what it says; RE2 need not be asked.
+_PLAIN_CLASS: Final = re.compile(r"\[(?:\w(?:-\w)?)+\]", re.ASCII)
 
 
 @lru_cache(maxsize=4096)
-def checked_pattern(pattern: str) -> Any:
+def checked_pattern(pattern: str, most_bytes: int = _MOST_BYTES) -> Any:
     """RE2's own form of *pattern*; an ExpressionError says what is wrong with it."""
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = _MOST_BYTES
+    options.max_mem = most_bytes
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
@@ -74,15 +82,16 @@ def folded(text: str) -> str:
     return "".join(one if len(one.lower()) != 1 else one.lower() for one in text)
 
 
-def node_of_pattern(pattern: str) -> Node:
-    """What *pattern* asks for, somewhere in a text."""
+def node_of_pattern(pattern: str, most_work: int) -> tuple[Node, int]:
+    """What *pattern* asks for, somewhere in a text; and how much work that was to find out."""
     checked_pattern(pattern)
+    parser = _Parser(pattern, most_work)
     try:
-        found = _Parser(pattern).all()
+        found = parser.all()
     except RecursionError:
         raise LimitError("the pattern is nested too deep; flatten it") from None
     anything = Repeat(AnyByte(), 0, None)  # RE2 looks at every byte, also for what has no width
-    return Sequence((anything, found, anything))
+    return Sequence((anything, found, anything)), parser.work
 
 
 def folded_like(pattern: str) -> Node:
@@ -96,7 +105,7 @@ def folded_like(pattern: str) -> Node:
             parts.append(Characters(EVERY_CHARACTER))
         else:
             plain = next(characters, one) if one == "\\" else one
-            parts.append(Characters(_ranges(_cases(plain))))
+            parts.append(Characters(_ranges(cases(plain))))
     return Sequence(tuple(parts))
 
 
@@ -113,14 +122,16 @@ def _cased() -> dict[str, list[str]]:
 
 
 @lru_cache(maxsize=4096)
-def _cases(one: str) -> str:
+def cases(one: str) -> str:
+    """The letters that count as the letter *one* whatever the capitals."""
     small = folded(one)
     return "".join(_cased().get(small, [small]))
 
 
 @lru_cache(maxsize=1)
 def _every_character() -> str:
-    return "".join(chr(point) for low, high in EVERY_CHARACTER for point in range(low, high + 1))
+    points = array("I", (point for low, high in EVERY_CHARACTER for point in range(low, high + 1)))
+    return points.tobytes().decode("utf-32-le" if sys.byteorder == "little" else "utf-32-be")
 
 
 @lru_cache(maxsize=1)
@@ -131,8 +142,23 @@ def _every_cased_character() -> str:
 @lru_cache(maxsize=4096)
 def _characters(atom: str, flags: str) -> CodePoints:
     """The characters that RE2 takes *atom*, which matches one, to stand for."""
-    wanted = checked_pattern(f"(?{flags}:{atom})+" if flags else f"(?:{atom})+")
-    return _ranges("".join(wanted.findall(_every_character())))
+    wanted = checked_pattern(f"(?{flags}:{atom})+" if flags else f"(?:{atom})+", _ATOM_BYTES)
+    text = _every_character()
+    return tuple(
+        part
+        for found in wanted.finditer(text)
+        for part in _without_surrogates(ord(text[found.start()]), ord(text[found.end() - 1]))
+    )
+
+
+def _between(low: str, high: str) -> str:
+    return "".join(map(chr, range(ord(low), ord(high) + 1)))
+
+
+def _without_surrogates(low: int, high: int) -> CodePoints:
+    """The characters from *low* to *high*, which no surrogate is."""
+    (_, last), (first, _) = EVERY_CHARACTER
+    return ((low, last), (first, high)) if low <= last and high >= first else ((low, high),)
 
 
 @lru_cache(maxsize=4096)
@@ -155,9 +181,24 @@ def _ranges(characters: str) -> CodePoints:
 class _Parser:
     """Takes apart a pattern that RE2 has taken."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, most_work: int) -> None:
         self._pattern = _unquoted(pattern)
         self._at = 0
+        self._most_work = most_work
+        self._asked: set[tuple[str, str]] = set()
+        self.work = 0
+
+    def _points(self, atom: str, flags: str) -> CodePoints:
+        """`_characters`, where there is work left; an atom is counted once for a pattern."""
+        if not flags and _PLAIN_CLASS.fullmatch(atom):
+            spans = re.findall(r"(\w)(?:-(\w))?", atom)
+            return _ranges("".join(_between(low, high or low) for low, high in spans))
+        if (atom, flags) not in self._asked and atom not in _USUAL:
+            self._asked.add((atom, flags))
+            self.work += _ASKED
+            if self.work > self._most_work:
+                raise LimitError("the pattern has too many classes of characters; use fewer")
+        return _characters(atom, flags)
 
     def all(self) -> Node:
         """What the whole pattern asks for."""
@@ -219,7 +260,7 @@ class _Parser:
         if one == "$":
             return At("line end" if "m" in flags else "end"), flags
         if one == ".":
-            return Characters(_characters(".", flags.replace("m", ""))), flags
+            return Characters(self._points(".", flags.replace("m", ""))), flags
         return self._literal(one, flags), flags
 
     def _literal(self, one: str, flags: str) -> Node:
@@ -259,7 +300,7 @@ class _Parser:
             else:
                 stop += 1
         atom, self._at = self._pattern[self._at : stop + 1], stop + 1
-        return Characters(_characters(atom, "i" if "i" in flags else ""))
+        return Characters(self._points(atom, "i" if "i" in flags else ""))
 
     def _escape(self, flags: str) -> Node:
         one = self._pattern[self._at + 1]
@@ -286,7 +327,7 @@ class _Parser:
             ):
                 stop += 1
         atom, self._at = self._pattern[self._at : stop], stop
-        return Characters(_characters(atom, "i" if "i" in flags else ""))
+        return Characters(self._points(atom, "i" if "i" in flags else ""))
 
 
 def _unquoted(pattern: str) -> str:

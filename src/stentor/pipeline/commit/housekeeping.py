@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
-from stentor._files import PARTIAL, explain_os_errors
-from stentor.pipeline.commit.failpoints import failpoint
+from stentor._files import PARTIAL
 from stentor.pipeline.commit.manifests import Commits, Manifest
 from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 from stentor.pipeline.storage.writers import writer_name
@@ -17,20 +17,17 @@ from stentor.pipeline.tables.delta import DeltaTables
 
 
 def remove_orphans(given: str | Path | StreamFolder, commits: Commits, tables: DeltaTables) -> None:
-    """Remove what a crash has left in a folder; to be called before anything is written."""
+    """Remove what a crash has left in a folder; to be called before anything is written.
+
+    What a later writer has put there stays, in a folder that nobody can lock.
+    """
     path = stream_folder(given)
     manifests = list(commits.since(-1))
     tables.remove_orphans(manifests)
-    if path.is_local:
-        _remove(
-            *path.local.glob(f"manifests/.*{PARTIAL}"),
-            *path.local.glob(f"tables/*/_delta_log/.*{PARTIAL}"),
-            *path.local.glob(f"sent/.*{PARTIAL}"),
-            *path.local.glob("tables/*/_delta_log/*#*"),  # deltalake's own unfinished files
-        )
+    path.store.remove_abandoned()
     for kind, names in _unnamed(path, manifests[-1] if manifests else None):
         (path / kind).remove(names)
-    (path / "work").remove((path / "work").entries())
+    (path / "work").remove(name for name in (path / "work").entries() if path.is_mine(name))
 
 
 def remove_unused(path: str | Path | StreamFolder, last: Manifest) -> None:
@@ -53,14 +50,8 @@ def _unnamed(path: StreamFolder, last: Manifest | None) -> Iterator[tuple[str, l
         "waiting": [name for part in last.waiting for name in part.files] if last else [],
     }
     for kind, names in named.items():
-        yield kind, [name for name in (path / kind).entries() if name not in names]
-
-
-def _remove(*paths: Path) -> None:
-    for path in paths:
-        with explain_os_errors(path):
-            path.unlink(missing_ok=True)
-        failpoint("unused-removed")
+        folder = path / kind
+        yield kind, [one for one in folder.entries() if one not in names and folder.is_mine(one)]
 
 
 _LOG = logging.getLogger(__name__)
@@ -72,27 +63,31 @@ class Housekeeping:
     def __init__(
         self, path: str | Path | StreamFolder, tables: DeltaTables, settings: StreamSettings
     ) -> None:
-        self._path = stream_folder(path)
+        self.path = stream_folder(path)
         self._tables = tables
         self._settings = settings
-        self.commits = Commits(self._path)
+        self.commits = Commits(self.path)
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="stentor-compaction")
         self._compaction: Future[None] | None = None
+        self._is_looked_after = True  # since the last batch
 
     def recover(self) -> None:
         """Bring the folder to what its manifests say, whatever a crash has left.
 
-        Where nobody can lock it, whoever was writing it before is shut out first.
+        Where nobody can lock it, whoever was writing it before is shut out first, and `path` is the
+        folder as this writer names files in it.
         """
-        if not self._path.is_local:
-            self.commits.take_over(writer_name())
+        if not self.path.is_local:
+            self.path = replace(self.path, epoch=self.commits.take_over(writer_name()))
+            self._tables.shut_out(self.path.epoch)
         self._tables.roll_forward(self.commits.since(-1))
-        remove_orphans(self._path, self.commits, self._tables)
+        remove_orphans(self.path, self.commits, self._tables)
 
     def after(self, manifest: Manifest, *, is_building: bool) -> None:
         """See to what *manifest*, just committed, allows; while bases are built nothing goes."""
         self._tables.roll_forward([manifest])
-        if manifest.batch % self._settings.compact_after == 0:
+        self._is_looked_after = manifest.batch % self._settings.compact_after == 0
+        if self._is_looked_after:
             self._compact()
         if not is_building:
             self.tidy(manifest)
@@ -100,10 +95,15 @@ class Housekeeping:
     def tidy(self, manifest: Manifest) -> None:
         """Remove what *manifest*, the last one, has made useless."""
         self.commits.prune(self._settings.keep_manifests, through=manifest.batch)
-        remove_unused(self._path, manifest)
+        remove_unused(self.path, manifest)
 
-    def close(self) -> None:
-        """Wait for what still runs."""
+    def close(self, *, is_over: bool = False) -> None:
+        """Wait for what still runs; where the run *is_over* the tables are looked at once more.
+
+        Runs of one batch each would not come to it otherwise for as long as 32 of them.
+        """
+        if is_over and not self._is_looked_after:
+            self._compact()
         self._beside.shutdown(wait=True)
         self._log_failure()
 

@@ -2,8 +2,10 @@
 
 A batch is committed at the moment its manifest appears. Between two batches the state may be put
 into other files: that is a further revision of the last manifest, which adds nothing to the tables.
-Where nobody can lock the folder, a writer that starts puts such a revision into the place of the
-next batch: whoever was writing before finds that place taken, and the batch comes after it.
+Where nobody can lock the folder, a writer that starts puts such a revision behind the last one,
+with a larger epoch: whoever was writing before finds that place taken, whatever it wants to commit.
+What it removes is of its own epoch, or of those before, and not named by its own last manifest: of
+such files a later manifest names none either.
 Whatever else is in the folder counts only if the last manifest names it, or a Delta table that
 was rolled forward from manifests.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +120,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     waiting: list[WaitingPart] = []
     recent: str = ""  # hashes of the last records, in recent/; empty where no order is named
     writer: str = ""  # who committed it, where the folder cannot be locked
+    epoch: int = 0  # its writer's, which is larger than those of all before it; likewise
 
     @property
     def spark_batch(self) -> int:
@@ -131,8 +135,9 @@ class Commits:
         """The manifests of the pipeline *path*; there may be none yet."""
         self._path = stream_folder(path)
         self._folder = self._path / "manifests"
-        self._writer = ""
-        self._slot: tuple[int, int] | None = None  # of the last manifest, where nobody can lock
+        # Of the last manifest, which is this writer's, and where it is; where nobody can lock.
+        self._fence: Manifest | None = None
+        self._slot = (-1, 0)
 
     def last(self) -> Manifest | None:
         """The manifest of the last committed batch; None before the first."""
@@ -142,24 +147,31 @@ class Commits:
 
     def since(self, batch: int) -> Iterator[Manifest]:
         """The manifests of the batches after *batch* that are still kept, in order."""
-        found = (self._decode(*entry) for entry in self._entries() if entry[0] > batch)
-        return (one for one in found if one.batch > batch)
+        for entry in self._entries():
+            with suppress(FileNotFoundError):  # pruned meanwhile, so the tables have it
+                if entry[0] > batch and (found := self._decode(*entry)).batch > batch:
+                    yield found
 
-    def take_over(self, writer: str) -> None:
-        """Let nobody but *writer*, this process, commit from here on; where nobody can lock.
+    def take_over(self, writer: str) -> int:
+        """Let nobody but *writer*, this process, commit from here on; its epoch.
 
-        A manifest that says nothing new takes the place of the next batch.
+        Where nobody can lock: a manifest that says nothing new is put behind the last one.
         """
         entries = self._entries()
-        last = self._decode(*entries[-1]) if entries else _BEFORE_THE_FIRST
-        number = entries[-1][0] if entries else -1
-        # Where the last one is such a place itself, the next batch comes right behind it.
-        taken = bool(entries) and last.batch < number
-        slot = (number, entries[-1][1] + 1) if taken else (number + 1, 0)
-        fence = msgspec.structs.replace(last, revision=last.revision + 1, files={}, writer=writer)
+        slot = entries[-1] if entries else (-1, 0)
+        last = self._decode(*slot) if entries else _BEFORE_THE_FIRST
+        changes = {"revision": last.revision + 1, "epoch": last.epoch + 1}
+        fence = msgspec.structs.replace(last, **changes, files={}, writer=writer)
+        slot = _next_slot(slot, last.batch)
         if not self._folder.put_if_absent(_name(*slot), _encode(fence), step="manifest"):
             raise self._another_writer(last.batch + 1)
-        self._writer, self._slot = writer, slot
+        self._fence, self._slot = fence, slot
+        return fence.epoch
+
+    def check_not_shut_out(self) -> None:
+        """Raise `FolderError` where another writer has taken over."""
+        if self._fence is not None and any(there > self._slot for there in self._entries()):
+            raise self._another_writer(self._fence.batch + 1)
 
     def commit(self, manifest: Manifest) -> None:
         """Make *manifest* the last one: when this returns, its batch has happened, for good.
@@ -167,17 +179,17 @@ class Commits:
         Raises `FolderError` where that batch, or one after it, is committed already.
         """
         failpoint("manifest-started")
-        slot = manifest.batch, manifest.revision
-        if self._slot is not None:
-            manifest = msgspec.structs.replace(manifest, writer=self._writer)
-            number, revision = self._slot
-            slot = (number, revision + 1) if manifest.batch <= number else (manifest.batch, 0)
+        slot, fence = (manifest.batch, manifest.revision), self._fence
+        if fence is not None:
+            own = {"writer": fence.writer, "epoch": fence.epoch}
+            manifest = msgspec.structs.replace(manifest, **own)
+            slot = _next_slot(self._slot, fence.batch)
         if any(there >= slot for there in self._entries()):
             raise self._another_writer(manifest.batch)
         if not self._folder.put_if_absent(_name(*slot), _encode(manifest), step="manifest"):
             raise self._another_writer(manifest.batch)
-        if self._slot is not None:
-            self._slot = slot
+        if fence is not None:
+            self._fence, self._slot = manifest, slot
         failpoint("manifest-committed")
 
     def prune(self, keep: int, *, through: int) -> None:
@@ -206,6 +218,15 @@ class Commits:
             f"batch {batch} of {self._path} is committed already, by another writer or "
             "under another checkpoint; stop the other one, and start again to resume after it"
         )
+
+
+def _next_slot(slot: tuple[int, int], batch: int) -> tuple[int, int]:
+    """Where whatever comes next is put, after the manifest of *batch* in *slot*.
+
+    There is one such place only, so of two writers one finds it taken.
+    """
+    number, revision = slot
+    return (number, revision + 1) if batch < number else (number + 1, 0)
 
 
 def _name(batch: int, revision: int) -> str:

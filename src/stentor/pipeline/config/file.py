@@ -31,8 +31,6 @@ from stentor.pipeline.config.reader import (
     Texts,
     TomlSection,
     Truth,
-    nearest,
-    shown,
 )
 from stentor.pipeline.sources import (
     FIELDS,
@@ -108,7 +106,7 @@ class StreamConfig:
         """The folder of the stream, reached as far as that goes without a session of Spark."""
         return stream_folder(
             self.path,
-            options=storage_options(None, self.settings.storage),
+            options=storage_options(None, self.settings.storage, self.path),
             cache=self.settings.local_cache,
         )
 
@@ -157,10 +155,12 @@ def start_from(
     from stentor.pipeline.spark.s3 import let_spark_reach
     from stentor.pipeline.stream.start import run
 
-    options = storage_options(spark, config.settings.storage)
+    storage = config.settings.storage
+    options = storage_options(spark, storage, config.path)
     path = stream_folder(config.path, options=options, cache=config.settings.local_cache)
     for source in config.sources:
-        let_spark_reach(spark, source.path or "", options)
+        where = source.path or ""
+        let_spark_reach(spark, where, storage_options(spark, storage, where))
     kinds = config.kinds if config.kinds is not None else committed_kinds(path)
     frames = [
         open_source(spark, source, kinds)._replace(most_rejected=source.most_rejected)
@@ -203,6 +203,7 @@ class _Settings(Struct):
     partition: PartitionName | None = _key("tables.partition")
     include: Attributes | None = _key("tables.include")
     stayed: Truth | None = _key("tables.stayed")
+    local_cache_gb: Count | None = _key("tables.local_cache_gb")
     retention: Span | None = _key("retention.files")
     keep_deliveries: Span | None = _key("retention.deliveries")
     keep_events: Span | None = _key("retention.events")
@@ -230,7 +231,7 @@ class _Source(Struct):
 def _read(raw: Mapping[str, Any], folder: Path, mistakes: list[str]) -> StreamConfig | None:
     top = TomlSection("", raw, mistakes)
     sections = {name: top.inner(name, f"[{name}]") for name in _SECTIONS}
-    kinds = _kinds(sections["schema"]) if "schema" in raw else None
+    kinds = sections["schema"].kinds(KINDS) if "schema" in raw else None
     by, time = (sections["order"].get(name, Text) for name in ("by", "time"))
     sources = _sources(top, folder, Columns(order=by, time=time))
     _check_sources(top, sources, kinds)
@@ -310,18 +311,6 @@ def _kafka(section: TomlSection, folder: Path) -> KafkaOut | None:
         if name.lower() in ("topic", "kafka.bootstrap.servers"):
             section.add_mistake("options", f"{name} has a key of its own in [kafka]")
     return KafkaOut(topic=topic, servers=servers, options=options) if topic and servers else None
-
-
-def _kinds(section: TomlSection) -> dict[str, str]:
-    """The attributes that [schema] declares."""
-    kinds = section.pairs()
-    for name, kind in kinds.items():
-        if kind not in KINDS:
-            expected = f"expected one of {', '.join(KINDS)}, got {shown(kind)}"
-            section.add_mistake(name, expected + nearest(kind, KINDS))
-    if not kinds:
-        section.add_mistake(None, 'expected attributes and their types, like price = "number"')
-    return kinds
 
 
 def _sources(top: TomlSection, folder: Path, columns: Columns) -> list[SourceSettings]:

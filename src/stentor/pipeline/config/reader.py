@@ -174,6 +174,17 @@ class TomlSection:
         self._known |= set(self._table)
         return dict(self._table)
 
+    def kinds(self, choices: Collection[str]) -> dict[str, str]:
+        """Attributes and what each is, one of *choices*: what a [schema] declares."""
+        kinds = self.pairs()
+        for name, kind in kinds.items():
+            if kind not in choices:
+                expected = f"expected one of {', '.join(choices)}, got {shown(kind)}"
+                self.add_mistake(name, expected + nearest(kind, choices))
+        if not kinds:
+            self.add_mistake(None, 'expected attributes and their types, like price = "number"')
+        return kinds
+
     def options(self, beside_file: Path) -> dict[str, str]:
         """Options of Spark by their own names; secrets in files are beside the file."""
         given = {

@@ -76,7 +76,7 @@ class Outbox:
             names = [one.name for each in waiting for one in each.files.get("deliveries", ())]
             if not names:
                 return None
-            if set(names) <= set(folder.names()):
+            if all(map(folder.has, names)):
                 root = re.sub(r"([\\*?\[\]{}])", r"\\\1", folder.spark_address)  # no patterns
                 return self._spark.read.parquet(*(f"{root}/{name}" for name in names))
         # Manifests are gone, or files merged into larger ones: the table has all of their rows.
@@ -102,7 +102,7 @@ class Outbox:
             return
         old = self._marked()
         self._sent.put_if_absent(f"{self._marker}.{batch}", b"sent")
-        self._sent.remove(f"{self._marker}.{one}" for one in old if one != batch)
+        self._sent.remove(f"{self._marker}.{one}" for one in old if one < batch)
 
     def _marked(self) -> list[int]:
         prefix = f"{self._marker}."

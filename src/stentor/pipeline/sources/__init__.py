@@ -120,6 +120,8 @@ class Source(Protocol):
     """Whether kinds that nobody declared can be inferred from what is there."""
     has_lanes: ClassVar[bool]
     """Whether it has parts that come as far as they like, each for itself."""
+    appended: ClassVar[Literal["files", "messages", ""]]
+    """As what a server adds lines of JSON to it; "" where it cannot."""
 
     def called(self, settings: SourceSettings) -> str:
         """What messages call a source of these *settings*."""

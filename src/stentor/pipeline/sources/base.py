@@ -9,7 +9,7 @@ import glob
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from stentor.errors import SettingsError
 from stentor.index.storage.folders import has_scheme
@@ -38,6 +38,7 @@ class FileSource:
     has_schema: ClassVar[bool] = False
     is_looked_into: ClassVar[bool] = True
     has_lanes: ClassVar[bool] = False
+    appended: ClassVar[Literal["files", "messages", ""]] = ""
 
     def called(self, settings: SourceSettings) -> str:
         """What messages call a source of these *settings*."""

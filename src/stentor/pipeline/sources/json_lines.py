@@ -22,6 +22,7 @@ class JsonLines(FileSource, TextSource):
     word = "json"
     title: ClassVar[str] = "JSON lines"
     suffixes = (".json", ".jsonl", ".ndjson")
+    appended = "files"
 
     def texts(self, spark: SparkSession, settings: SourceSettings, *, streaming: bool) -> DataFrame:
         """The lines of the files."""

@@ -11,7 +11,7 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from stentor.errors import SettingsError
 from stentor.pipeline.sources import SourceSettings
@@ -41,6 +41,7 @@ class Kafka(TextSource):
     has_schema: ClassVar[bool] = False
     is_looked_into: ClassVar[bool] = False
     has_lanes: ClassVar[bool] = True
+    appended: ClassVar[Literal["files", "messages", ""]] = "messages"
 
     def called(self, settings: SourceSettings) -> str:
         """The topic."""

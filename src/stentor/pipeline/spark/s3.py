@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from stentor.errors import SettingsError
 from stentor.pipeline.spark.jars import fetched_jars
+from stentor.pipeline.spark.sessions import is_of_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +48,7 @@ def s3_jars() -> list[str]:
 def let_spark_reach(spark: SparkSession, address: str, options: Mapping[str, str]) -> None:
     """Have the session *spark* reach the bucket of *address* as *options* say; no other bucket."""
     scheme, _, rest = address.partition("://")
-    if scheme not in ("s3", "s3a"):
+    if scheme not in ("s3", "s3a") or is_of_connect(spark):  # whose server has its own settings
         return
     _check_there(spark)
     endpoint = os.environ.get("AWS_ENDPOINT_URL")

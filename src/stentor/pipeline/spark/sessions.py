@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from stentor.errors import SettingsError
 from stentor.pipeline.spark.failures import java_ended
@@ -68,6 +69,8 @@ def session(
     is never changed: SettingsError where it runs under other *settings* or Stentor cannot use it.
     """
     given = dict(settings or {})
+    if is_remote():
+        raise of_connect("session")
     if SparkContext._active_spark_context is not None:
         return _checked(SparkSession.builder.getOrCreate(), master, given)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -81,6 +84,20 @@ def session(
     for key, value in given.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def is_of_connect(spark: SparkSession) -> bool:
+    """Whether *spark* is a client of Spark Connect, which has no way into Java."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def of_connect(what: str) -> SettingsError:
+    """Why *what* is refused in a session of Spark Connect."""
+    return SettingsError(
+        f"stentor.pipeline.{what} cannot be used in a session of Spark Connect: it needs a driver "
+        "of its own (a master, or spark-submit). match, build_snapshot and register_functions take "
+        "the session as it is, in foreachBatch too"
+    )
 
 
 def _suitable(master: str, quick: bool, given: dict[str, str]) -> dict[str, str]:

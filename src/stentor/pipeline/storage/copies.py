@@ -2,7 +2,7 @@
 
 A copy gets its name as a whole, so a process that is killed, or a second one that copies at the
 same time, does no harm. Copies that nobody has asked for in a week go, and the oldest of the others
-where all of them take more than `MOST_BYTES`; mapped ones stay readable until they are closed.
+where all of them take more than they may; mapped ones stay readable until they are closed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from stentor._files import PARTIAL, explain_os_errors
 ABANDONED: Final = 3600.0
 #: Seconds after which a copy that nobody asked for goes.
 UNUSED: Final = 7 * 86_400.0
-#: What the copies of all streams may take on a machine.
+#: Folders in which a machine's own tasks write what is no copy.
+OWN: Final = ("tables", "work")
+#: What the copies of all streams may take on a machine, unless it is told otherwise.
 MOST_BYTES: Final = 64 << 30
 
 
@@ -71,19 +73,21 @@ def remove_abandoned(folder: Path) -> None:
 def evict(folder: Path, most_bytes: int = MOST_BYTES, unused: float = UNUSED) -> None:
     """Remove the oldest copies in *folder* until the others take at most *most_bytes*.
 
-    A copy is a file, or a folder as a whole: STREAM/KIND/COPY.
+    A copy is a file, or a folder as a whole: STREAM/KIND/COPY. What was written or asked for within
+    the hour stays, and what tasks write (`OWN`) for as long as *unused*: no store may have it yet.
     """
-    found = []
+    now, total, found = time.time(), 0, []
     for copy in folder.glob("*/*/*"):
         with suppress(OSError):  # another process removes too
-            size = sum(one.lstat().st_size for one in (copy, *copy.rglob("*")))
-            found.append((copy.lstat().st_mtime, size, copy))
-    total = sum(size for _, size, _ in found)
+            about = [one.lstat() for one in (copy, *copy.rglob("*"))]
+            size, used = sum(one.st_size for one in about), max(one.st_mtime for one in about)
+            total += size
+            found.append((used, size, copy))
     for used, size, copy in sorted(found):
-        if total <= most_bytes and time.time() - used <= unused:
-            break
-        discard(copy)
-        total -= size
+        patience = unused if total <= most_bytes or copy.parent.name in OWN else ABANDONED
+        if now - used > patience:
+            discard(copy)
+            total -= size
 
 
 def discard(copy: Path) -> None:

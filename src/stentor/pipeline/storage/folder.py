@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -27,7 +28,14 @@ from stentor._files import PARTIAL, explain_os_errors
 from stentor.errors import FolderError, SettingsError
 from stentor.index.storage.folders import has_scheme, scheme_mistake
 from stentor.pipeline.commit.failpoints import failpoint
-from stentor.pipeline.storage.copies import copied, discard, evict, making, remove_abandoned
+from stentor.pipeline.storage.copies import (
+    MOST_BYTES,
+    copied,
+    discard,
+    evict,
+    making,
+    remove_abandoned,
+)
 from stentor.pipeline.storage.hdfs import HdfsStore
 from stentor.pipeline.storage.local import LocalStore
 from stentor.pipeline.storage.objects import ObjectStore
@@ -41,9 +49,11 @@ SCHEMES: Final[Mapping[str, Callable[[str, Mapping[str, str]], FileStore]]] = {
     "hdfs": HdfsStore,
 }
 #: Other names of schemes: Hadoop's own.
-_ALIASES: Final = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
+ALIASES: Final = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
 #: What Spark calls them.
 _SPARK_SCHEMES: Final = {"s3": "s3a"}
+#: Whose epoch a file is of, in its name.
+_EPOCH: Final = re.compile(r"(?:^|[-/])(\d+)w[0-9a-f]{16}")
 #: The stores that this process has met.
 _STORES: dict[tuple[str, tuple[tuple[str, str], ...]], FileStore] = {}
 
@@ -59,6 +69,10 @@ class StreamFolder:
     cache: str | None = None
     """Where a machine keeps its copies; None: among its user's caches."""
     name: str = ""
+    most_copies: int = field(default=MOST_BYTES, compare=False)
+    """How many bytes the copies of all streams may take on a machine."""
+    epoch: int = field(default=0, compare=False)
+    """Which of the stream's writers names files here, where nobody can lock; later ones: larger."""
 
     def __truediv__(self, name: str) -> StreamFolder:
         """The folder *name* in this one."""
@@ -105,6 +119,19 @@ class StreamFolder:
 
     # Files.
 
+    def fresh(self, *words: object) -> str:
+        """A name that nobody else gives, `7-0-…` for 7 and 0; it tells the writer's epoch."""
+        own = f"{self.epoch}w" if self.epoch else ""
+        return "-".join([*map(str, words), own + secrets.token_hex(8)])
+
+    def is_mine(self, name: str) -> bool:
+        """Whether the file *name* is of this writer, or of one that it has shut out.
+
+        What a later one has named this one knows nothing of.
+        """
+        found = _EPOCH.search(name)
+        return self.is_local or found is None or int(found[1]) <= self.epoch
+
     def new(self, name: str) -> Path:
         """Where this process writes the file *name*, before it is kept."""
         file = self.local / name
@@ -135,7 +162,7 @@ class StreamFolder:
             os.utime(self.local)  # it is in use
         else:
             remove_abandoned(self.local.parent)
-            evict(self._copies.parent)
+            evict(self._copies.parent, self.most_copies)
             with making(self.local) as partial:
                 for name in self.names():
                     file = partial / name
@@ -185,9 +212,7 @@ class StreamFolder:
 
     def has(self, name: str) -> bool:
         """Whether there is a file *name*."""
-        if self.is_local:
-            return (self.local / name).exists()
-        return self._full(name) in self.store.names(self._full(name).rpartition("/")[0])
+        return self.store.has(self._full(name))
 
     def names(self) -> list[str]:
         """The files in the store, of this folder and of those in it."""
@@ -279,7 +304,7 @@ gs://, abfss://, hdfs://
         return StreamFolder(str(Path(given).resolve()))
     address = os.fspath(given)
     scheme, _, rest = address.partition(":")
-    scheme = _ALIASES.get(scheme.lower(), scheme.lower())
+    scheme = ALIASES.get(scheme.lower(), scheme.lower())
     if scheme == "file":
         raise SettingsError(f"{what}: {scheme_mistake(address)}")
     if scheme not in SCHEMES or not rest.startswith("//"):

@@ -6,13 +6,16 @@ written under a name of its own first, and gets its name by a rename that refuse
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
 from secrets import token_hex
 from typing import Any, Final
 
+from stentor._files import PARTIAL
 from stentor.errors import FolderError
+from stentor.pipeline.storage.copies import ABANDONED
 from stentor.pipeline.storage.objects import first_line
 
 _CHUNK: Final = 8 << 20
@@ -40,27 +43,26 @@ class HdfsStore:
     def put_if_absent(self, name: str, content: bytes, reached: Callable[[str], None]) -> bool:
         file = self._path(name)
         folder, _, own = file.rpartition("/")
-        partial = f"{folder}/.{own}.{token_hex(8)}.partial"
+        partial = f"{folder}/.{own}.{token_hex(8)}{PARTIAL}"
         with self._explained(name):
-            self._write(partial, content)
+            self._write(partial, (content,))
             reached("written")
             try:
                 # It refuses what exists, unlike a local one.
                 self._client.rename(partial, file, overwrite=False)
-            except FileExistsError:
-                self._client.delete(partial)
-                return False
-            except Exception as error:
-                self._client.delete(partial)
-                if "exist" in str(error).lower() and self._is_there(file):
-                    return self.read(name) == content
-                raise
+            except Exception:
+                with suppress(FileNotFoundError):
+                    self._client.delete(partial)
+                if not self._is_there(file):
+                    raise
+                # The answer to a rename that happened may have been lost on its way.
+                return self.read(name) == content
             reached("linked")
         return True
 
     def put(self, name: str, file: Path, *, durable: bool = True) -> None:
-        with self._explained(name):
-            self._write(self._path(name), file.read_bytes())
+        with self._explained(name), file.open("rb") as source:
+            self._write(self._path(name), iter(lambda: source.read(_CHUNK), b""))
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         with self._explained(name), self._client.read(self._path(name)) as file:
@@ -77,25 +79,40 @@ class HdfsStore:
             while chunk := source.read(_CHUNK):
                 copy.write(chunk)
 
+    def has(self, name: str) -> bool:
+        with self._explained(name):
+            return self._is_there(self._path(name))
+
     def names(self, prefix: str) -> list[str]:
-        with self._explained(prefix):
-            try:
-                found = [
-                    one.path
-                    for one in self._client.list_status(self._path(prefix), recursive=True)
-                    if not one.isdir and not one.path.endswith(".partial")
-                ]
-            except FileNotFoundError:
-                return []
-        return sorted(self._name(path) for path in found)
+        # A file is listed as what is in it.
+        return [one for one in self._all(prefix) if not one.endswith(PARTIAL) and one != prefix]
 
     def delete(self, names: Iterable[str]) -> None:
+        folders = set()
         for name in names:
             with self._explained(name):
-                try:
-                    self._client.delete(self._path(name))
-                except FileNotFoundError:
-                    continue
+                self._client.delete(self._path(name))
+            folders |= {str(one) for one in PurePosixPath(name).parents[:-2]}
+        for folder in sorted(folders, key=len, reverse=True):
+            with suppress(Exception):  # it is not empty, or another one has removed it
+                self._client.delete(self._path(folder), recursive=False)
+
+    def remove_abandoned(self) -> None:
+        for name in self._all(""):
+            if name.endswith(PARTIAL):
+                with self._explained(name), suppress(FileNotFoundError):
+                    changed = self._client.get_file_info(self._path(name)).modification_time / 1000
+                    if time.time() - changed > ABANDONED:
+                        self._client.delete(self._path(name))
+
+    def _all(self, prefix: str) -> list[str]:
+        """The files below *prefix*, sorted, those that are being written too."""
+        with self._explained(prefix):
+            try:
+                found = self._client.list_status(self._path(prefix), recursive=True)
+                return sorted(self._name(one.path) for one in found if not one.isdir)
+            except FileNotFoundError:
+                return []
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root
@@ -113,19 +130,22 @@ class HdfsStore:
             return False
         return True
 
-    def _write(self, path: str, content: bytes) -> None:
-        options = self._fresh(overwrite=False, create_parent=True)
+    def _write(self, path: str, chunks: Iterable[bytes]) -> None:
+        options = self._fresh(overwrite=True, create_parent=True)
         with self._client.create(path, options) as file:
-            file.write(content)
+            for chunk in chunks:
+                file.write(chunk)
 
     @contextmanager
     def _explained(self, name: str) -> Iterator[None]:
         try:
             yield
-        except (FileNotFoundError, FolderError):
+        except FolderError:
             raise
-        except Exception as error:
+        except FileNotFoundError:  # pages of Java follow in what it says
+            raise FileNotFoundError(f"{self._address}/{name} is missing") from None
+        except Exception as error:  # noqa: BLE001 - whatever it is, pages of Java would follow
             raise FolderError(
                 f"{self._address}/{name}: {first_line(error)}; check that HDFS answers at that "
                 "address, and HADOOP_CONF_DIR"
-            ) from error
+            ) from None

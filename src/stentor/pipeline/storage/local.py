@@ -39,6 +39,9 @@ class LocalStore:
     def fetch(self, name: str, file: Path) -> None:
         shutil.copyfile(self._root / name, file)
 
+    def has(self, name: str) -> bool:
+        return (self._root / name).exists()
+
     def names(self, prefix: str) -> list[str]:
         folder = self._root / prefix
         found = (one for one in folder.rglob("*") if one.is_file() or one.is_symlink())
@@ -52,3 +55,13 @@ class LocalStore:
         for name in names:
             with explain_os_errors(self._root / name):
                 (self._root / name).unlink(missing_ok=True)
+
+    def remove_abandoned(self) -> None:
+        for kind in ("manifests", "sent", "tables/*/_delta_log"):
+            # Those with # are deltalake's own.
+            for partial in [
+                *self._root.glob(f"{kind}/.*{PARTIAL}"),
+                *self._root.glob(f"{kind}/*#*"),
+            ]:
+                with explain_os_errors(partial):
+                    partial.unlink(missing_ok=True)

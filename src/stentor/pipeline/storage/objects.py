@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,7 @@ _TRIES: Final = 5
 _PAUSE: Final = 0.2
 _CHUNK: Final = 8 << 20
 #: How the names of options begin, by scheme.
-_PREFIXES: Final = {"s3": "aws_", "gs": "google_", "abfss": "azure_"}
+PREFIXES: Final = {"s3": "aws_", "gs": "google_", "abfss": "azure_"}
 #: What lets a store be reached without TLS; it is an option of the connection to obstore.
 _PLAIN_HTTP: Final = ("aws_allow_http", "google_allow_http", "azure_allow_http")
 #: How long a request that fails is tried again.
@@ -45,7 +45,7 @@ class ObjectStore:
         allow_http = endpoint.startswith("http:") or any(
             options.get(name, "").lower() == "true" for name in _PLAIN_HTTP
         )
-        prefix = _PREFIXES[address.partition(":")[0]]
+        prefix = PREFIXES[address.partition(":")[0]]
         foreign = [name for name in config if not name.lower().startswith(prefix)]
         if foreign:  # obstore panics
             raise FolderError(f"{address} has options that begin with {prefix}, not {foreign[0]!r}")
@@ -72,8 +72,10 @@ class ObjectStore:
                 return self._is_mine(name, content)
             except _errors() as error:
                 time.sleep(_PAUSE * attempt)
-                if self._exists(name):
-                    return self._is_mine(name, content)
+                # Where that is not known it is tried again, and refused if it is there.
+                with suppress(FolderError):
+                    if self.has(name):
+                        return self._is_mine(name, content)
                 failure = error
             else:
                 reached("linked")
@@ -106,6 +108,14 @@ class ObjectStore:
                 "check the network and start again"
             )
 
+    def has(self, name: str) -> bool:
+        with self._explained(name):
+            try:
+                self._objects.head(self._store, name)
+            except FileNotFoundError:
+                return False
+        return True
+
     def names(self, prefix: str) -> list[str]:
         with self._explained(prefix):
             pages = self._objects.list(self._store, prefix or None)
@@ -120,21 +130,15 @@ class ObjectStore:
                 except FileNotFoundError:  # some stores tell; the others are to go all the same
                     self._delete_singly(every[start : start + 1000])
 
+    def remove_abandoned(self) -> None:
+        """Nothing: a put that was killed leaves no object."""
+
     def _delete_singly(self, names: list[str]) -> None:
         for name in names:
             try:
                 self._objects.delete(self._store, name)
             except FileNotFoundError:
                 continue
-
-    def _exists(self, name: str) -> bool:
-        try:
-            self._objects.head(self._store, name)
-        except FileNotFoundError:
-            return False
-        except _errors():
-            return False  # not known: it is tried again, and refused if it is there
-        return True
 
     def _is_mine(self, name: str, content: bytes) -> bool:
         """Whether the object is what this process put: an answer may be lost on its way."""
@@ -144,8 +148,8 @@ class ObjectStore:
     def _explained(self, name: str) -> Iterator[None]:
         try:
             yield
-        except FileNotFoundError:
-            raise
+        except FileNotFoundError:  # pages about requests follow in what it says
+            raise FileNotFoundError(f"{self._address}/{name} is missing") from None
         except _errors() as error:
             raise FolderError(
                 f"{self._address}/{name}: {first_line(error)}; check that the store answers, and "

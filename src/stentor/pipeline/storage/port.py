@@ -1,4 +1,4 @@
-"""What a stream asks of the place where its files are: six verbs, and nothing is ever changed.
+"""What a stream asks of the place where its files are: eight verbs, and nothing is ever changed.
 
 A file is put once, whole, and read or removed later. Nothing is renamed, linked, appended to or
 locked. `put_if_absent` is what every commit consists of.
@@ -22,7 +22,7 @@ class FileStore(Protocol):
         """
 
     def put(self, name: str, file: Path, *, durable: bool = True) -> None:
-        """Put a *file* of this machine under a fresh *name*; for good where it is *durable*."""
+        """Put a *file* of this machine under *name*; for good where it is *durable*."""
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """The bytes of a file, or some of them; a FileNotFoundError where there is none."""
@@ -30,8 +30,14 @@ class FileStore(Protocol):
     def fetch(self, name: str, file: Path) -> None:
         """Put a copy of a file into *file* of this machine; FileNotFoundError likewise."""
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+
     def names(self, prefix: str) -> list[str]:
         """The files of the folder *prefix* and of those in it, sorted."""
 
     def delete(self, names: Iterable[str]) -> None:
         """Remove files; one that is not there is no mistake."""
+
+    def remove_abandoned(self) -> None:
+        """Remove what puts have left that were killed; `names` does not tell it."""

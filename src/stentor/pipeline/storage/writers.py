@@ -103,12 +103,12 @@ def _refusal(path: Path) -> str:
 def check_conditional_puts(folder: StreamFolder) -> None:
     """Refuse a store that takes a second object of one name: there every commit could be lost."""
     name = f"probe-{secrets.token_hex(8)}"
-    probe = folder / "probes"
+    trial = folder / "probes"
     try:
-        first = probe.claim(name)
-        second = probe.put_if_absent(name, b"second")
+        first = trial.claim(name)
+        second = trial.put_if_absent(name, b"second")
     finally:
-        probe.remove([name])
+        trial.remove([name])
     if not first or second:
         raise FolderError(
             f"the store of {folder} took a second object of the same name, where it was asked to "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -25,7 +24,7 @@ from stentor.pipeline.snapshots import open_shard, shard_of, write_shard
 from stentor.pipeline.storage.folder import StreamFolder
 from stentor.pipeline.stream.isolating import OF_THE_WORLD
 from stentor.pipeline.stream.segments import folded, merge_live
-from stentor.pipeline.stream.shards import BASES, ShardReplica, ShardState
+from stentor.pipeline.stream.shards import BASES, ShardReplica, ShardState, base_folder
 
 SCAN = "scan"  # what holds anything
 
@@ -75,7 +74,7 @@ class BuildBasesStep:
             columns.append(state.index.columns_of(rows[mine]))
             ids.append(names.arrow.take(pa.array(mine)))
             texts.append(StringArrays.of(state.texts.take(rows[mine])).arrow)
-        name = f"{self.batch}-{number}-{secrets.token_hex(8)}"
+        name = self.path.fresh(self.batch, number)
         every = concatenate(columns)
         chosen = choice(every) if self.index == AUTO else Choice(self.index, "")
 
@@ -111,7 +110,7 @@ def is_as_chosen(path: StreamFolder, names: Sequence[str]) -> bool:
     It may not where the structure was named before, and after a release with other rules.
     Cost: a pass over the predicates.
     """
-    bases = (open_shard((path / BASES / name).whole()) for name in names)
+    bases = (open_shard(base_folder(path, name)) for name in names)
     return all(choice(base.columns).name == base.meta["index"] for base in bases)
 
 

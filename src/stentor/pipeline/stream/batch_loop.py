@@ -158,7 +158,11 @@ class BatchLoop:
             self._begin_bases()  # a run that ended early may have left many changes
             if self._expand is not None:
                 records = self._expand(records)
-            self._take_in(records, batch, query, plan)
+            try:
+                self._take_in(records, batch, query, plan)
+            except Exception:
+                self._commits.check_not_shut_out()  # the next writer removes what this one misses
+                raise
         self._watch()
 
     def flush(self) -> None:

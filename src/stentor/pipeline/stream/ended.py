@@ -8,7 +8,6 @@ The segments themselves stay as they are: workers have them mapped.
 
 from __future__ import annotations
 
-import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -111,7 +110,7 @@ def _columns(
 def _without(path: StreamFolder, segment: LiveSegment, rows: Int64) -> LiveSegment:
     """*segment* without *rows*: what the manifest says of it."""
     ended = np.unique(np.concatenate([ended_rows(path, segment.ended), rows]))
-    name = f"ended-{secrets.token_hex(8)}"
+    name = path.fresh("ended")
     write_kept(path / LIVE, name, {"row": ended}, kind=ENDED)
     return LiveSegment(segment.name, segment.events, segment.until, segment.half, name, len(ended))
 

@@ -128,7 +128,7 @@ class MicroBatch:
         self._frames = frames
         self._is_judged = is_judged
         self._source_batch = batch if source_batch is None else source_batch
-        self._work = path / "work" / f"{batch}-{secrets.token_hex(8)}"
+        self._work = path / "work" / path.fresh(batch)
         self._time = 0  # the batch's own
         self._seconds: defaultdict[str, float] = defaultdict(float)
 

@@ -20,7 +20,6 @@ nobody waits for it.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -135,7 +134,7 @@ def set_apart(
             name = f"{part.name}-r"
             _write(work, name, opened, rows, np.flatnonzero(is_ready))
             ready.append(ReadPart(name, part.is_events, int(is_ready.sum())))
-        name = f"{part.name}-w"
+        name = path.fresh("w")
         _write(path / WAITING, name, opened, rows, np.flatnonzero(~is_ready))
         waiting.append(WaitingPart(name, part.is_events, int((~is_ready).sum())))
         (path / WAITING).keep(*waiting[-1].files)
@@ -418,7 +417,7 @@ def read_recent(path: StreamFolder, name: str) -> UInt64:
 
 def write_recent(path: StreamFolder, before: UInt64, new: UInt64) -> str:
     """Remember *new* after *before*; the name for the manifest."""
-    name = secrets.token_hex(8)
+    name = path.fresh()
     kept = np.concatenate([before, new])[-REMEMBERED:]
     write_kept(path / RECENT, name, {"hash": kept}, kind=RECENT)
     return name

@@ -18,7 +18,6 @@ Workers write and memory-map them; they go when the batch is committed.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -205,7 +204,7 @@ def write_segment(
     origin: str = "",
 ) -> Segment:
     """Write the changes of *batches* (first, last); what the manifest says of the segment."""
-    name = f"{batches[1]}-{secrets.token_hex(8)}"
+    name = path.fresh(batches[1])
     arrays = {
         **with_prefix("columns", versions.columns),
         **with_prefix("ids", versions.ids),
@@ -306,7 +305,7 @@ def write_live(
     path: StreamFolder, batch: int, columns: EventColumns, ids: StringArrays
 ) -> LiveSegment:
     """Write a segment of live events; what the manifest says of it."""
-    name = f"{batch}-{secrets.token_hex(8)}"
+    name = path.fresh(batch)
     arrays = {
         **with_prefix("columns", columns),
         **with_prefix("ids", ids),

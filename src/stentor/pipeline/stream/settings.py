@@ -15,6 +15,7 @@ from stentor.index.storage.folders import local_folder
 from stentor.model import Schema
 from stentor.pipeline.commit.manifests import Manifest
 from stentor.pipeline.sources.text_records import TextFormat
+from stentor.pipeline.storage.copies import MOST_BYTES
 from stentor.pipeline.storage.folder import StreamFolder
 from stentor.wire.limits import DEFAULT_RECORD_LIMITS, RecordLimits
 
@@ -107,6 +108,9 @@ class StreamSettings:
     local_cache: str | None = None
     """A folder on each worker's own disk into which bases are copied; None: they are mapped from
     the pipeline's folder, or copied into the user's cache where that is in a store."""
+    local_cache_gb: int = MOST_BYTES >> 30
+    """What a machine's copies of all streams may take, in GiB; what was used within the hour stays
+    all the same."""
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     """How the store is reached, where the path is an address: keys of obstore, such as
     `aws_endpoint_url`; `${NAME}` and `${file:PATH}` in them are secrets. What is not said here
@@ -115,7 +119,8 @@ class StreamSettings:
     def __post_init__(self) -> None:
         index_class(self.index)
         Include.read(self.include)
-        for name in ("top", "shards", "few_changes", "fold_after", "compact_after", "merge_least"):
+        counts = ("top", "shards", "few_changes", "fold_after", "compact_after", "merge_least")
+        for name in (*counts, "local_cache_gb"):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < 1):
                 raise SettingsError(f"{name} is {value!r}; expected a whole number of at least 1")

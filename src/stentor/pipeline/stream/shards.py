@@ -78,11 +78,11 @@ class ShardState:
     cache: str | None = None  # folder on the worker's own disk for copies of bases
 
 
-def _base_folder(version: ShardState) -> Path:
-    """Where this process maps the base of *version* from."""
-    base = version.path / BASES / version.base
+def base_folder(path: StreamFolder, name: str, cache: str | None = None) -> Path:
+    """Where this process maps the base *name* from: a copy is checked when it is made."""
+    base = path / BASES / name
     if base.is_local:
-        return local_copy(base.local, Path(version.cache)) if version.cache else base.local
+        return local_copy(base.local, Path(cache)) if cache else base.local
     is_new = not base.local.is_dir()
     folder = base.whole(_verify)
     if is_new:
@@ -99,7 +99,7 @@ class ShardReplica:
 
     def __init__(self, version: ShardState) -> None:
         if version.base:
-            self.state = open_shard(_base_folder(version)).state
+            self.state = open_shard(base_folder(version.path, version.base, version.cache)).state
         else:
             self.state = State(layered(structure_class(version.index))())
         self.batch = version.base_batch

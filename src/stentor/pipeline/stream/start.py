@@ -39,6 +39,7 @@ from stentor.pipeline.sources.parquet_files import FileExpansion
 from stentor.pipeline.sources.shape import shaped
 from stentor.pipeline.spark.failures import java_ended
 from stentor.pipeline.spark.s3 import let_spark_reach
+from stentor.pipeline.spark.sessions import is_of_connect, of_connect
 from stentor.pipeline.storage.credentials import storage_options
 from stentor.pipeline.storage.folder import StreamFolder, stream_folder
 from stentor.pipeline.storage.writers import FolderLock, lock_folder
@@ -225,6 +226,9 @@ def start(
     of each frame at most half may be bad, or that share if it is larger: 1.0 stops at none.
     *trigger* is what `DataStreamWriter.trigger` takes. *listeners* are called after each batch.
     """
+    for df in (events, changes, records):
+        if df is not None and is_of_connect(df.sparkSession):
+            raise of_connect("start")
     named = named_columns({**(columns or {}), **_given(order=order, time=time)})
     chosen = replace(
         settings or StreamSettings(),
@@ -286,9 +290,12 @@ def run(
     if any(frame.texts is not None and frame.what == "records" for frame in frames):
         settings = replace(settings, keeps_events=True)
     spark = frames[0].df.sparkSession
-    options = storage_options(spark, settings.storage)
+    options = storage_options(spark, settings.storage, path)
     path = stream_folder(path, options=options, cache=settings.local_cache)
-    folder = stream_folder(checkpoint or path / "checkpoint", "checkpoint", options=options)
+    path = replace(path, most_copies=settings.local_cache_gb << 30)
+    kept = checkpoint or path / "checkpoint"
+    options = storage_options(spark, settings.storage, kept)
+    folder = stream_folder(kept, "checkpoint", options=options)
     let_spark_reach(spark, folder.address, options)
     wait_for_ended(path)
     lock = lock_folder(path)
@@ -298,7 +305,7 @@ def run(
             follow()
         loop = BatchLoop(
             SparkRunner(spark, folder),
-            path,
+            prepared.housekeeping.path,
             prepared.schema,
             settings,
             prepared.housekeeping,
@@ -316,7 +323,9 @@ def run(
         raise
     query = LockingQuery(started, path, lock)
     # What ends by itself has read all that is there: nobody is waited for any more.
-    query.release_at_the_end(loop.flush, [loop.close, lambda _: prepared.housekeeping.close()])
+    close = prepared.housekeeping.close
+    endings = [loop.close, lambda patience: close(is_over=patience is None)]
+    query.release_at_the_end(loop.flush, endings)
     return query
 
 

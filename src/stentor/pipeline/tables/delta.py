@@ -24,8 +24,9 @@ import pyarrow as pa
 from stentor.errors import FolderError, SettingsError
 from stentor.pipeline.commit.failpoints import failpoint
 from stentor.pipeline.commit.manifests import Manifest, TableFile
-from stentor.pipeline.storage.folder import StreamFolder
-from stentor.pipeline.tables.delta_log import DeltaLog, is_table, open_table
+from stentor.pipeline.storage.credentials import storage_options
+from stentor.pipeline.storage.folder import StreamFolder, stream_folder
+from stentor.pipeline.tables.delta_log import DeltaLog, check_features, is_table, open_table
 from stentor.pipeline.tables.files import DATE, TABLES, merge_files, newest, table_folder
 
 if TYPE_CHECKING:
@@ -63,6 +64,14 @@ class DeltaTables:
             name: DeltaLog(table_folder(path, name), schema, retention_hours=hours)
             for name, schema in schemas.items()
         }
+
+    def shut_out(self, epoch: int) -> None:
+        """Let no writer of an *epoch* before this one commit to the tables; nobody can lock them.
+
+        Cost: an entry of the log per table.
+        """
+        for log in self._logs.values():
+            log.shut_out(epoch)
 
     def roll_forward(self, manifests: Iterable[Manifest]) -> None:
         """Commit to each table what *manifests*, in order of batch, add and it does not have yet.
@@ -136,13 +145,24 @@ class DeltaTables:
             log.remove(file for file in log.orphans() if file not in waiting)
 
 
-def read(spark: SparkSession, path: str | Path | StreamFolder, name: str) -> DataFrame:
+def read(
+    spark: SparkSession,
+    path: str | Path | StreamFolder,
+    name: str,
+    *,
+    storage: Mapping[str, str] | None = None,
+) -> DataFrame:
     """The table *name* of the pipeline *path* as it is committed now.
 
-    Later batches are not in it; read again to see them.
+    Later batches are not in it; read again to see them. *storage* says how the store is reached, as
+    `StreamSettings.storage` does, beside what the session and the environment say.
     """
     from pyspark.sql.types import StructType
 
+    from stentor.pipeline.spark.s3 import let_spark_reach
+
+    options = storage_options(spark, storage or {}, path)
+    path = stream_folder(path, options=options)
     if name not in TABLES:
         raise SettingsError(f"no table {name!r}; a pipeline has {', '.join(TABLES)}")
     folder = table_folder(path, name)
@@ -151,7 +171,9 @@ def read(spark: SparkSession, path: str | Path | StreamFolder, name: str) -> Dat
             f"{path} has no table {name!r}, so it is no pipeline, or one that has not started; "
             "give the folder that holds 'manifests' and 'tables'"
         )
+    let_spark_reach(spark, folder.address, dict(folder.options))
     table = open_table(folder)
+    check_features(folder, table.protocol().reader_features)
     schema = StructType.fromJson(msgspec.json.decode(table.schema().to_json()))
     names = pa.table(table.get_add_actions())["path"].to_pylist()
     if not names:

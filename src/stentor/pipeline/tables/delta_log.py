@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -32,6 +33,9 @@ from stentor.pipeline.tables.files import DATE, PARTITIONED
 #: The application whose last transaction in the log is the last batch that was committed to it.
 APPLICATION = "stentor"
 
+#: The application whose last transaction is the epoch of the table's writer, where nobody can lock.
+WRITER = "stentor-writer"
+
 _VALUE = "partition."  # what the names of such values begin with where actions are a table
 
 _UNUSABLE = frozenset("%[]\\")  # deltalake takes them for parts of an address
@@ -49,6 +53,16 @@ def is_table(folder: StreamFolder) -> bool:
     """Whether there is a Delta table in *folder*."""
     with _explaining(folder):
         return DeltaTable.is_deltatable(str(folder), _options(folder))
+
+
+def check_features(folder: StreamFolder, features: Iterable[str] | None) -> None:
+    """Refuse a table with *features* of Delta that Stentor does not know: rows would be wrong."""
+    foreign = set(features or ()) - _FEATURES
+    if foreign:
+        raise FolderError(
+            f"another program has given the table in {folder} features that Stentor does not "
+            f"know ({', '.join(sorted(foreign))}); drop them, or choose another folder"
+        )
 
 
 def _options(folder: StreamFolder) -> dict[str, str] | None:
@@ -81,6 +95,17 @@ class DeltaLog:
     def files(self) -> list[TableFile]:
         """The files that the table consists of."""
         return list(self._files.values())
+
+    def shut_out(self, epoch: int) -> None:
+        """Let no writer of an *epoch* before this one commit to this table from here on.
+
+        An entry says so: whoever was writing before finds the version taken, and reads it.
+        """
+        self.folder = replace(self.folder, epoch=epoch)
+        fence = {"txn": {"appId": WRITER, "version": epoch, "lastUpdated": _now()}}
+        with self._lock:
+            while not self._commit("FENCE", [fence]):
+                pass
 
     def append(self, files: Iterable[TableFile], batch: int) -> None:
         """Add *files*, those of all batches up to *batch*; nothing where it was done before."""
@@ -145,8 +170,8 @@ class DeltaLog:
         return [name for name in _unused(table, 0, with_unknown=True) if name not in young]
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files that are out of use."""
-        for name in names:
+        """Remove files that are out of use; those of a later writer may only seem to be."""
+        for name in filter(self.folder.is_mine, names):
             self.folder.remove([name])
             if "/" in name and self.folder.is_local:
                 with suppress(OSError):  # of a partition that is not empty
@@ -254,11 +279,11 @@ class DeltaLog:
                 f"{table.metadata().partition_columns}, expected {self._partition}; this cannot "
                 "change: start as before, or choose another folder"
             )
-        foreign = set(table.protocol().writer_features or ()) - _FEATURES
-        if foreign:
+        check_features(self.folder, table.protocol().writer_features)
+        if (table.transaction_version(WRITER) or 0) > self.folder.epoch > 0:
             raise FolderError(
-                f"another program has given the table in {self.folder} features that Stentor does "
-                f"not write ({', '.join(sorted(foreign))}); drop them, or choose another folder"
+                f"the table in {self.folder} has another writer by now; stop the other one, and "
+                "start again to resume after it"
             )
         actions = pa.table(table.get_add_actions(flatten=True))
         batch = table.transaction_version(APPLICATION)

@@ -5,7 +5,6 @@ A file counts once a manifest names it; whatever a failed task wrote is removed 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -151,8 +150,9 @@ def write_file(
     )
     rows = rows.add_column(position, "batch", batches)
     values = dict(partition or {})
-    name = f"{_folder_of(values)}{batch}-{uuid.uuid4().hex}.parquet"
-    size = _write_parquet(table_folder(path, table), name, rows.schema, [rows], **_FAST)
+    folder = table_folder(path, table)
+    name = f"{_folder_of(values)}{folder.fresh(batch)}.parquet"
+    size = _write_parquet(folder, name, rows.schema, [rows], **_FAST)
     return TableFile(name, rows.num_rows, size, stats_of(rows), values)
 
 
@@ -228,7 +228,7 @@ def merge_files(folder: StreamFolder, files: Sequence[TableFile]) -> TableFile:
     Row groups hold a million rows or more, whatever the files were cut into.
     """
     partition = files[0].partition
-    name = f"{_folder_of(partition)}merged-{uuid.uuid4().hex}.parquet"
+    name = f"{_folder_of(partition)}{folder.fresh('merged')}.parquet"
     # Files of older releases have fewer columns.
     schema = pa.unify_schemas([pq.read_schema(folder.file(file.name)) for file in files])
     parts: list[tuple[int, dict[str, dict[str, Any]]]] = []

@@ -84,7 +84,7 @@ class LinkBook:
         self._raws: dict[int, dict[str, Any]] = {}  # events that are passed on as they came
         for neighbour in [*self.broker.links]:
             self._go_on(neighbour)
-        self.tell()
+        self.report()
 
     def _go_on(self, neighbour: str) -> None:
         """Go on with *neighbour* where this broker has stopped."""
@@ -328,7 +328,7 @@ class LinkBook:
             self.put(sent, 1)
         if account.session is not None:
             account.session.end(1000, "the link was removed")
-        self.tell()
+        self.report()
 
     # What is told.
 
@@ -357,7 +357,7 @@ class LinkBook:
             _LOG.warning("link %s: %s", neighbour, line)
         return tuple(found)
 
-    def tell(self) -> bool:
+    def report(self) -> bool:
         """Renew what is said of this broker; whether it has changed."""
         stats = self.broker.stats()
         links = tuple(self._report(neighbour) for neighbour in sorted(self.accounts))
@@ -367,7 +367,7 @@ class LinkBook:
         self._said = said
         known = self.tree.states.get(self.broker.name)
         version = max(self._core.now(), 0 if known is None else known.version + 1)
-        self.tree.tell(
+        self.tree.note(
             BrokerState(
                 name=self.broker.name,
                 instance=self.tree.instance,

@@ -82,7 +82,7 @@ class LinkSession:
     def begin(self) -> list[bytes]:
         """The first frame."""
         book = self._book
-        book.tell()
+        book.report()
         hello = Hello(
             protocol=PROTOCOL,
             broker=book.broker.name,
@@ -126,7 +126,7 @@ class LinkSession:
         if account is not None and account.session is self:
             account.session = None
             with suppress(StoreError):  # a broker that has failed says nothing any more
-                self._book.tell()
+                self._book.report()
 
     def _check(self) -> None:
         if self.end_reason is not None:
@@ -218,7 +218,7 @@ class LinkSession:
         account = self._book.accounts[self.neighbour]
         account.session, account.problem = self, ""
         account.conflicts = self._book.compare(self.neighbour, self._hello.schema)
-        self._book.tell()
+        self._book.report()
         return self.more()
 
     # Batches.

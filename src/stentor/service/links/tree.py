@@ -64,7 +64,7 @@ class BrokerTree:
             is_news = True
         return is_news
 
-    def tell(self, state: BrokerState) -> None:
+    def note(self, state: BrokerState) -> None:
         """Take note of what is to be said of this broker."""
         self.states[self.name] = state
 

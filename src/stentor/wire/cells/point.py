@@ -63,8 +63,8 @@ def geojson_cells(
         return unread(valid)
     is_point = pc.equal(kinds.cast(pa.large_string()), "Point").fill_null(False)
     found = list_cells(coordinates, read, plane=plane, lengths=(2, 3))
-    sure = is_point.to_numpy(zero_copy_only=False) & found.valid
-    return found._replace(valid=valid, doubtful=either(found.doubtful, valid & ~sure))
+    certain = is_point.to_numpy(zero_copy_only=False) & found.valid
+    return found._replace(valid=valid, doubtful=either(found.doubtful, valid & ~certain))
 
 
 def point_cells(x: Cells, y: Cells, valid: Booleans, plane: bool) -> Cells:

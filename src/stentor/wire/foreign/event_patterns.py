@@ -13,6 +13,7 @@ from typing import Any, Final
 from stentor.errors import ExpressionError
 from stentor.language.builder import Column
 from stentor.language.literals import constant_of
+from stentor.language.regular import cases
 from stentor.model.expression import Comparison, Expression, IsNull, Not
 from stentor.model.values.string import describe
 from stentor.wire.foreign.rule import (
@@ -91,14 +92,45 @@ def _matcher(attribute: Column, matcher: Any) -> Expression:
     return _MATCHERS[name](attribute, wanted)
 
 
+_CASELESS: Final = "equals-ignore-case"
+
+
 def _prefix(attribute: Column, wanted: Any) -> Expression:
-    _no_cases(wanted, "prefix")
+    if isinstance(wanted, dict):
+        return _in_any_case(attribute, _caseless(wanted, "prefix"), open_end=True)
     return attribute.like(plain_like(the_text(wanted, "prefix")) + "%").expression
 
 
 def _suffix(attribute: Column, wanted: Any) -> Expression:
-    _no_cases(wanted, "suffix")
+    if isinstance(wanted, dict):
+        return _in_any_case(attribute, _caseless(wanted, "suffix"), open_start=True)
     return attribute.like("%" + plain_like(the_text(wanted, "suffix"))).expression
+
+
+def _caseless(wanted: dict[str, Any], where: str) -> Any:
+    name, text = the_pair(wanted, where)
+    return text if name == _CASELESS else refuse(f"{where} {name}", f"{_CASELESS} can")
+
+
+def _in_any_case(
+    attribute: Column, wanted: Any, *, open_start: bool = False, open_end: bool = False
+) -> Expression:
+    """*wanted* in any case: to EventBridge each letter is its small or its capital one."""
+    text = the_text(wanted, _CASELESS)
+    for one in text:
+        if one not in (one.lower(), one.upper()) or len(one.lower() + one.upper()) != 2:
+            refuse(f"the letter {one} in any case", "name the spellings that occur")
+    if all(set(cases(one)) == {one.lower(), one.upper()} for one in text):
+        any_text = ("%" if open_start else "", "%" if open_end else "")
+        return attribute.ilike(plain_like(text).join(any_text)).expression
+    # ILIKE knows more capitals of some letters, such as the sign of the kelvin beside K.
+    letters = (f"[{one.lower()}{one.upper()}]" if one.isalpha() else _exactly(one) for one in text)
+    ends = ("" if open_start else "^", "" if open_end else "$")
+    return attribute.rlike("".join(letters).join(ends)).expression
+
+
+def _exactly(one: str) -> str:
+    return f"\\x{{{ord(one):x}}}" if not one.isalnum() else one
 
 
 def _wildcard(attribute: Column, wanted: Any) -> Expression:
@@ -137,8 +169,8 @@ def _numeric(attribute: Column, wanted: Any) -> Expression:
 def _anything_but(attribute: Column, wanted: Any) -> Expression:
     if isinstance(wanted, dict):
         name, patterns = the_pair(wanted, "anything-but")
-        if name not in ("prefix", "suffix", "wildcard"):
-            refuse(f"anything-but {name}", "prefix, suffix, wildcard and values can")
+        if name not in ("prefix", "suffix", "wildcard", _CASELESS):
+            refuse(f"anything-but {name}", f"prefix, suffix, wildcard, {_CASELESS}, values can")
         several = patterns if isinstance(patterns, list) else [patterns]
         return every(Not(_MATCHERS[name](attribute, one)) for one in several)
     values = wanted if isinstance(wanted, list) else [wanted]
@@ -147,15 +179,11 @@ def _anything_but(attribute: Column, wanted: Any) -> Expression:
     return Not(_one_of(attribute, values))
 
 
-def _no_cases(wanted: Any, name: str) -> None:
-    if isinstance(wanted, dict):
-        refuse(f"{name} in any case", "write the rule for the spellings that occur")
-
-
 _MATCHERS: Final[Mapping[str, Callable[[Column, Any], Expression]]] = {
     "prefix": _prefix,
     "suffix": _suffix,
     "wildcard": _wildcard,
+    _CASELESS: _in_any_case,
     "exists": _exists,
     "numeric": _numeric,
     "anything-but": _anything_but,

@@ -20,6 +20,7 @@ from stentor.language.terms import fold_terms
 from stentor.model.expression import Comparison, Expression, Has, IsNull, Not, Operator, Predicate
 from stentor.model.values import Constant
 from stentor.model.values.string import describe
+from stentor.wire.foreign.lucene import rlike_of
 from stentor.wire.foreign.rule import (
     FALSE,
     TRUE,
@@ -227,10 +228,17 @@ def _match(body: dict[str, Any], types: FieldTypes) -> Expression:
 def _phrase(body: dict[str, Any], types: FieldTypes) -> Expression:
     name, wanted = _field(body)
     options = wanted if isinstance(wanted, dict) else {"query": wanted}
-    words = fold_terms(the_text(options.get("query"), "match_phrase"))
-    if len(words) != 1:
-        refuse(f"the phrase {describe(options['query'])}", "ask by match with operator `and`")
-    return _weighted(Has(name, tuple(words), every=True), options)
+    text = the_text(options.get("query"), "match_phrase")
+    if options.get("slop", 0) not in (0, "0"):
+        refuse(f"a phrase with slop {options['slop']}", "ask by match with operator `and`")
+    if types.get(name, "text") not in _TEXTS:
+        return _weighted(_equal(name, text, types), options)
+    words = fold_terms(text)
+    if not words:
+        return TRUE if options.get("zero_terms_query") == "all" else FALSE
+    if len(words) == 1:
+        return _weighted(Has(name, tuple(words), every=True), options)
+    return _weighted(column(name).has_phrase(text).expression, options)
 
 
 def _multi_match(body: dict[str, Any], types: FieldTypes) -> Expression:
@@ -257,6 +265,13 @@ def _prefix(body: dict[str, Any], types: FieldTypes) -> Expression:
 def _wildcard(body: dict[str, Any], types: FieldTypes) -> Expression:
     name, text, options = _pattern(body, "wildcard")
     return _weighted(column(name).like(wildcards_to_like(text, "?")).expression, options)
+
+
+def _regexp(body: dict[str, Any], types: FieldTypes) -> Expression:
+    name, text, options = _pattern(body, "regexp")
+    if types.get(name) in _TEXTS:
+        refuse(f"a regexp over the words of {name}", "ask for its keyword, or for words by match")
+    return _weighted(column(name).rlike(rlike_of(text)).expression, options)
 
 
 def _pattern(body: dict[str, Any], what: str) -> tuple[str, str, dict[str, Any]]:
@@ -387,6 +402,7 @@ _QUERIES: Final[Mapping[str, _Converter]] = {
     "multi_match": _multi_match,
     "prefix": _prefix,
     "wildcard": _wildcard,
+    "regexp": _regexp,
     "geo_distance": _geo_distance,
     "geo_bounding_box": _geo_bounding_box,
     "geo_polygon": _geo_polygon,
@@ -400,7 +416,6 @@ _ADVICE: Final[Mapping[str, str]] = {
     "ids": "an event's id is no attribute; give the event an attribute of its own",
     "query_string": "write it as bool, match and range",
     "simple_query_string": "write it as bool, match and range",
-    "regexp": "use wildcard or prefix",
     "fuzzy": "name the spellings that occur by terms",
     "nested": "flatten the objects before they are published",
     "script": "say it by predicates",

@@ -10,24 +10,27 @@ from typing import Any, Final
 import numpy as np
 
 from stentor.encoding.columns import EventColumns, Float64, Int64, SubscriptionColumns, event_count
-from stentor.encoding.ragged import events_between, take
-from stentor.index.safe_distance import SafeDistances, distance_bounds
+from stentor.encoding.ragged import events_between
 from stentor.index.structure import Structure
-from stentor.index.table import EventTable
 from stentor_lab.baselines.rivals import any_structure, shown_name
 from stentor_lab.measure import Answer, Case, measure
 from stentor_lab.reproduce.curves import Curve, Panel, Point
+from stentor_lab.reproduce.keyword_data import GN, TWEETS, keyword_data
 from stentor_lab.reproduce.scale import RunSettings
 from stentor_lab.reproduce.sweep import OURS, Axis, Collected, collecting
 from stentor_lab.workloads.distributions import random_of
-from stentor_lab.workloads.moving_keyword import CITY, MovingKeyword, moment
-from stentor_lab.workloads.real_files import roads_of
+from stentor_lab.workloads.moving_keyword import CITY, MovingKeyword
+from stentor_lab.workloads.moving_names import MovingNames
+from stentor_lab.workloads.real_files import has, roads_of
 from stentor_lab.workloads.roads import RoadNetwork
 from stentor_lab.workloads.spatial_keyword import SpatialKeyword
 
 AP = "AP+-Tree"
+#: AP+ that builds no node anew while subscribers move: what that costs, and gains.
+FIXED: Final = "AP+-Tree, nodes fixed"
 SHOWN: Final = {
     "ap_tree paper": AP,
+    "ap_tree paper rebuilds=no": FIXED,
     "iq_tree": "IQ+-Tree",
     "rq_tree": "RQ+-Tree",
     "ss_index": "SS-Index",
@@ -36,18 +39,20 @@ SHOWN: Final = {
 }
 VARIANTS: Final = {
     "ap_tree paper": AP,
+    "ap_tree paper rebuilds=no": FIXED,
     "ap_tree paper messages=keywords": "AP+k-Tree",
     "ap_tree paper messages=space": "AP+s-Tree",
     **{name: shown_name(name) for name in OURS},
 }
 RIVALS: Final = ("IQ+-Tree", "RQ+-Tree", "SS-Index", "KK-Index")
+WORDS: Final = (TWEETS, GN)
 #: Roads: ODB, and California in place of SAN, whose crossings have no places.
 ROADS: Final = {"ODB": "road_oldenburg.txt", "SAN": "road_california.txt"}
-#: Of a timestamp so many moves and messages are timed, at most.
+#: Of a timestamp so many moves and messages are timed, at most: in smaller batches a tree that
+#: arranges itself after each would seem slower than it is.
 TIMED: Final = 20_000
-COMPARED: Final = 20
-#: Timestamps of the runs with safe regions.
-STEPS: Final = 5
+#: Timestamps before anything is timed, in which a tree arranges itself, and those that are timed.
+WARM, STEADY = 8, 20
 _MOVED = 410  # a stream of random numbers
 
 Things = dict[str, float]
@@ -64,9 +69,9 @@ class Journey:
     facts: dict[str, Any]
 
 
-def _roads(settings: RunSettings, name: str) -> tuple[RoadNetwork | None, str]:
+def roads_named(name: str) -> tuple[RoadNetwork | None, str]:
     """The roads *name*, or a drawn city's."""
-    if not settings.is_real:
+    if not has(ROADS[name]):
         return None, "a drawn city"
     return roads_of(ROADS[name], CITY), ROADS[name]
 
@@ -75,37 +80,47 @@ def journey(
     settings: RunSettings,
     millions: float = 1.0,
     *,
+    words: str = TWEETS,
     roads: str = "ODB",
     velocity: float = 1.0,
     area: float = 0.0001,
     mobility: float = 0.2,
 ) -> Journey:
-    """A journey of so many subscribers, on *roads*; *area* is the share that a circle has."""
-    network, about = _roads(settings, roads)
-    words = SpatialKeyword(settings.seed, space=CITY, smallest=area, largest=area)
-    recipe = MovingKeyword(words, velocity=velocity, roads=network)
-    size = settings.scale.of(millions)
+    """A journey of so many subscribers, on *roads*; *area* is the share that a circle has.
+
+    *words* are of TWEETS or of GN.
+    """
+    network, about = roads_named(roads)
+    drawn = SpatialKeyword(settings.seed, space=CITY, smallest=area, largest=area)
+    recipe = MovingKeyword(drawn, velocity=velocity, roads=network)
+    size = settings.scale.of(millions * settings.scale.moving)
     timed = max(8, min(TIMED, size // 10))
     travellers = recipe.travellers(size)
-    columns = recipe.subscriptions(travellers.places()).columns()
+    source, named = keyword_data(words, settings), None
+    if source.messages is not None:
+        named = MovingNames(recipe, source.messages.stretched(CITY), size)
+    places = travellers.places()
+    columns = named.subscriptions(places) if named else recipe.subscriptions(places).columns()
     random = random_of(settings.seed, _MOVED)
     moves, messages = [], []
-    for step in range(1, settings.scale.repetitions + 2):
+    for step in range(1, WARM + STEADY + 1):
         travellers.step()
-        rows = random.permutation(size)[: min(timed, max(8, int(mobility * size)))]
+        rows = random.permutation(size)[: min(TIMED, max(8, int(mobility * size)))]
         moves.append((rows, travellers.places()[rows]))
-        messages.append(recipe.messages(timed, step))
+        messages.append((named or recipe).messages(timed, step))
     facts = {
         "subscriptions": size,
         "live messages": size,
         "roads": about,
-        "words": "drawn tweets",
-        "data": "real" if network else "drawn",
+        "data": f"{source.about}, {about}",
         "velocity": velocity,
         "area": f"{100 * area:g} %",
+        "moves timed a timestamp": len(moves[0][0]),
+        "timestamps": f"{WARM} before, means of {STEADY}",
         "seed": settings.seed,
     }
-    return Journey(columns, recipe.live_messages(size), moves, messages, facts)
+    live = named.live_messages() if named else recipe.live_messages(size)
+    return Journey(columns, live, moves, messages, facts)
 
 
 def _ready(name: str, trip: Journey) -> Structure:
@@ -117,22 +132,24 @@ def _ready(name: str, trip: Journey) -> Structure:
     return index
 
 
-def _compared(index: Structure, trip: Journey) -> tuple[Answer, Answer]:
-    """What a few moves and messages give, before anything is timed."""
-    rows, places = trip.moves[0]
-    some = events_between(trip.messages[0], 0, COMPARED)
-    message = tuple(index.match(some))
-    found = index.move_and_match(rows[:COMPARED], places[:COMPARED])
-    return (*found.added, *found.removed), message
+def _warmed(index: Structure, trip: Journey) -> tuple[Answer, Answer]:
+    """What the first timestamps give, which are not timed."""
+    changes: list[Int64] = []
+    matches: list[Int64] = []
+    for (rows, places), coming in zip(trip.moves[:WARM], trip.messages[:WARM], strict=True):
+        found = index.move_and_match(rows, places)
+        changes += [*found.added, *found.removed]
+        matches += index.match(coming)
+    return tuple(changes), tuple(matches)
 
 
 def _cases(index: Structure, shown: str, trip: Journey) -> dict[str, Case]:
     """A case for each of what is measured, which take turns over the same timestamps."""
-    answer, matched = _compared(index, trip)
+    answer, matched = _warmed(index, trip)
     beside = index.stats()["bytes"] - index.subscriptions.nbytes - index.live.nbytes
     figures = {"bytes/subscription": max(0, beside) / len(trip.columns.until)}
-    moves, slower = iter(trip.moves[1:]), iter(trip.moves[1:])
-    messages, held = iter(trip.messages[1:]), iter(trip.messages[1:])
+    moves, slower = iter(trip.moves[WARM:]), iter(trip.moves[WARM:])
+    messages, held = iter(trip.messages[WARM:]), iter(trip.messages[WARM:])
     timed = event_count(trip.messages[0])
 
     def moving() -> float:
@@ -208,9 +225,17 @@ def travelling(
             if one not in panels:
                 panels[one] = collecting(one + suffix, title + suffix, axis, unit, trip.facts)
             said = f"{title}, {x}"
-            rows = measure(made[one], settings.scale.repetitions, settings.progress, said)
-            panels[one].add(x, rows)
-    return tuple(panel.done() for panel in panels.values())
+            panels[one].add(x, measure(made[one], STEADY, settings.progress, said))
+    return tuple(_of_means(panel.done()) for panel in panels.values())
+
+
+def _of_means(panel: Panel) -> Panel:
+    """*panel*, a point of which is the mean of its timestamps: some of them do the work of many."""
+    curves = []
+    for curve in panel.curves:
+        points = tuple(replace(point, is_mean=True) for point in curve.points)
+        curves.append(replace(curve, points=points))
+    return replace(panel, curves=tuple(curves))
 
 
 def details(settings: RunSettings) -> tuple[Panel, ...]:
@@ -226,9 +251,15 @@ def variants(settings: RunSettings) -> tuple[Panel, ...]:
 
 
 def on_sets(settings: RunSettings) -> tuple[Panel, ...]:
-    """The contenders on each road network."""
-    axis = Axis("roads", list(ROADS))
-    trips = travelling(settings, axis, lambda roads: journey(settings, roads=roads), ("imm", "msp"))
+    """The contenders on each data set: words and roads."""
+    sets = {f"{words}-{roads}": (words, roads) for words in WORDS for roads in ROADS}
+    axis = Axis("data set", list(sets))
+
+    def trip(name: str) -> Journey:
+        words, roads = sets[name]
+        return journey(settings, words=words, roads=roads)
+
+    trips = travelling(settings, axis, trip, ("imm", "msp"))
     points = {
         curve.name: [Point(p.x, (p.work["bytes/subscription"],)) for p in curve.points]
         for curve in trips[0].curves
@@ -238,28 +269,43 @@ def on_sets(settings: RunSettings) -> tuple[Panel, ...]:
     return (*trips, size)
 
 
+def _of_words(
+    settings: RunSettings,
+    axis: Axis,
+    trip_of: Callable[[Any, str], Journey],
+    measures: tuple[str, ...] = ("msp",),
+) -> tuple[Panel, ...]:
+    """`travelling` with the words of TWEETS, and with those of GN: a panel of each."""
+    tweets = travelling(settings, axis, lambda x: trip_of(x, TWEETS), measures)
+    names = travelling(settings, axis, lambda x: trip_of(x, GN), measures, suffix=f" {GN}")
+    return (*tweets, *names)
+
+
 def measure_mobility(settings: RunSettings) -> tuple[Panel, ...]:
     """MSP time over the share that moves."""
     axis = Axis("% that move", settings.scale.thinned((10, 20, 40, 60, 80)))
-    (panel,) = travelling(
-        settings, axis, lambda share: journey(settings, mobility=share / 100), ("msp",)
-    )
-    size = settings.scale.of(1.0)
-    curves = []
-    for curve in panel.curves:
-        points = []
-        for point in curve.points:
-            total = float(point.x) / 100 * size / 1000
-            points.append(replace(point, samples=tuple(total * one for one in point.samples)))
-        curves.append(replace(curve, points=tuple(points)))
-    return (replace(panel, y="ms a timestamp", curves=tuple(curves)),)
+    size, panels = settings.scale.of(settings.scale.moving), []
+    for panel in _of_words(
+        settings, axis, lambda share, words: journey(settings, words=words, mobility=share / 100)
+    ):
+        curves = []
+        for curve in panel.curves:
+            points = []
+            for point in curve.points:
+                total = float(point.x) / 100 * size / 1000
+                points.append(replace(point, samples=tuple(total * one for one in point.samples)))
+            curves.append(replace(curve, points=tuple(points)))
+        panels.append(replace(panel, y="ms a timestamp", curves=tuple(curves)))
+    return tuple(panels)
 
 
 def measure_velocity(settings: RunSettings) -> tuple[Panel, ...]:
     """MSP time over velocity."""
     axis = Axis("× medium velocity", settings.scale.thinned((0.5, 1, 2, 3, 4)))
-    return travelling(
-        settings, axis, lambda times: journey(settings, velocity=float(times)), ("msp",)
+    return _of_words(
+        settings,
+        axis,
+        lambda times, words: journey(settings, words=words, velocity=float(times)),
     )
 
 
@@ -267,111 +313,19 @@ def areas(settings: RunSettings) -> tuple[Panel, ...]:
     """MSP time over the area of circles."""
     shares = settings.scale.thinned((1e-8, 1e-6, 1e-4, 1e-2, 1e-1))
     axis = Axis("% of the space", [100 * share for share in shares], log=True)
-    return travelling(
-        settings, axis, lambda percent: journey(settings, 0.5, area=percent / 100), ("msp",)
+    return _of_words(
+        settings,
+        axis,
+        lambda percent, words: journey(settings, 0.5, words=words, area=percent / 100),
     )
 
 
 def sizes(settings: RunSettings) -> tuple[Panel, ...]:
     """MSP and IMM time over sizes."""
     axis = Axis("million subscriptions", settings.scale.thinned((0.5, 1, 1.5, 2, 2.5)))
-    return travelling(settings, axis, lambda one: journey(settings, float(one)), ("msp", "imm"))
-
-
-# With safe regions.
-
-
-def _safe(settings: RunSettings, axis: Axis, counts: Callable[[Any], tuple[int, int]]) -> Any:
-    """Time and communication of AP+ and of AP+ with safe regions; counts: subscribers, messages."""
-    points: dict[str, dict[str, list[Point]]] = {"time": {}, "told": {}}
-    for x in axis.values:
-        subscribers, arriving = counts(x)
-        words = SpatialKeyword(settings.seed, space=CITY)
-        recipe = MovingKeyword(words, roads=_roads(settings, "ODB")[0])
-        live = recipe.live_messages(settings.scale.of(1.0))
-        for shown, is_safe in ((AP, False), ("AP+-Tree-Safe", True)):
-            settings.progress(f"safe regions, {axis.name} {x}: {shown}")
-            seconds, told = _followed(recipe, subscribers, arriving, live, is_safe)
-            points["time"].setdefault(shown, []).append(Point(x, (1e3 * seconds,)))
-            points["told"].setdefault(shown, []).append(Point(x, (told,)))
-    facts = {"live messages": settings.scale.of(1.0), "timestamps": STEPS, "seed": settings.seed}
-    return tuple(
-        Panel(
-            key,
-            title,
-            axis.name,
-            y,
-            tuple(Curve(name, tuple(some)) for name, some in points[key].items()),
-            axis.log,
-            facts=facts,
-        )
-        for key, title, y in (
-            ("time", "processing", "ms a timestamp"),
-            ("told", "communication", "messages from and to subscribers, a timestamp"),
-        )
+    return _of_words(
+        settings,
+        axis,
+        lambda one, words: journey(settings, float(one), words=words),
+        ("msp", "imm"),
     )
-
-
-def _followed(
-    recipe: MovingKeyword, subscribers: int, arriving: int, live: EventColumns, is_safe: bool
-) -> tuple[float, float]:
-    """Seconds and messages a timestamp, over STEPS; a region is told again when it is left."""
-    travellers = recipe.travellers(subscribers)
-    places = travellers.places()
-    columns = recipe.subscriptions(places).columns()
-    index = any_structure("ap_tree paper").build(columns, events_between(live, 0, 1000))
-    index.hold(live)
-    index.match_live(take(columns, np.arange(min(2, subscribers))))
-    told, seconds = 0, 0.0
-    safe = SafeDistances(EventTable.over(live))
-    known = np.zeros(subscribers)
-    home = places.copy()
-    if is_safe:
-        safe.of(take(columns, np.arange(min(2, subscribers))), moment(0))  # compiles
-        known = safe.of(columns, moment(0))
-    for step in range(1, STEPS + 1):
-        travellers.step()
-        now = travellers.places()
-        outside = np.arange(subscribers)
-        if is_safe:
-            outside = np.flatnonzero(_metres(home, now) > known)
-        coming = recipe.messages(arriving, step)
-        start = time.process_time()
-        if len(outside):
-            found = index.move_and_match(outside, now[outside])
-            told += len(outside) + len(found.added.rows) + len(found.removed.rows)
-        matched = index.match(coming)
-        index.hold(coming)
-        told += len(matched.rows)
-        if is_safe and len(outside):
-            known[outside] = safe.of(index.columns_of(outside), moment(step))
-            home[outside] = now[outside]
-            told += len(outside)  # the new regions
-        seconds += time.process_time() - start
-    return seconds / STEPS, told / STEPS
-
-
-def _metres(start: Float64, stop: Float64) -> Float64:
-    both = zip(start.tolist(), stop.tolist(), strict=True)
-    return np.array([distance_bounds(x1, y1, x2, y2, False)[1] for (x1, y1), (x2, y2) in both])
-
-
-def _most_subscribers(settings: RunSettings) -> int:
-    return min(settings.scale.base // 10, 10_000)
-
-
-def safe_sizes(settings: RunSettings) -> tuple[Panel, ...]:
-    """Safe regions over subscribers."""
-    most = _most_subscribers(settings)
-    axis = Axis("subscribers", sorted({10, max(20, most // 10), max(30, most)}), log=True)
-    panels: tuple[Panel, ...] = _safe(settings, axis, lambda count: (int(count), most))
-    return panels
-
-
-def safe_rates(settings: RunSettings) -> tuple[Panel, ...]:
-    """Safe regions over the arrival rate."""
-    most = _most_subscribers(settings)
-    values = [max(8, round(share * most)) for share in settings.scale.thinned((1, 2, 3, 4, 5))]
-    axis = Axis("new messages a timestamp", values)
-    panels: tuple[Panel, ...] = _safe(settings, axis, lambda rate: (max(10, most // 4), int(rate)))
-    return panels

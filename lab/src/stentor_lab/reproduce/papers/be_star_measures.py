@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -10,11 +9,22 @@ from typing import Any, Final
 
 import numpy as np
 
+from stentor.encoding.ragged import concatenate, events_between, take
 from stentor_lab.baselines.rivals import shown_name
 from stentor_lab.bench.be_star_tree import paper_capacity
-from stentor_lab.reproduce.curves import Curve, Panel, Point, derived, paper_curve
+from stentor_lab.measure import measure
+from stentor_lab.reproduce.curves import Curve, Panel, derived, paper_curve
 from stentor_lab.reproduce.scale import RunSettings
-from stentor_lab.reproduce.sweep import OURS, Axis, best, build, matching
+from stentor_lab.reproduce.sweep import (
+    OURS,
+    Axis,
+    best,
+    build,
+    collecting,
+    compared_events,
+    event_case,
+    matching,
+)
 from stentor_lab.structures import Workload
 from stentor_lab.workloads import real_files
 from stentor_lab.workloads.distributions import random_of
@@ -195,7 +205,11 @@ def overlap(settings: RunSettings) -> tuple[Panel, ...]:
     """Over the length of ranges."""
     axis = Axis("length of a range", settings.scale.thinned((2, 10, 20, 40, 60)))
     panels: tuple[Panel, ...] = _one(settings, axis, "longest")
-    return panels
+    spaces = (
+        derived(panel, f"space {panel.key}", "bytes a subscription", "bytes/subscription")
+        for panel in panels
+    )
+    return *panels, *spaces
 
 
 def _tops(share: float) -> dict[str, tuple[str, int | None]]:
@@ -228,18 +242,18 @@ def top_by_size(settings: RunSettings) -> tuple[Panel, ...]:
             settings,
             name,
             name,
-            Axis("data", ["all"]),
+            _letter_axis(settings),
             partial(_letters, name, settings),
             _tops(share),
         )
-        for name in ("author", "title")
+        for name in LETTERS
     ]
     return tuple(panels)
 
 
 def _shares(settings: RunSettings) -> list[float]:
     least = 10 / settings.scale.of(0.5)
-    return [share for share in (0.0001, 0.001, 0.01, 0.09) if share >= least] or [0.09]
+    return [share for share in (0.0001, 0.001, 0.01, 0.03, 0.09) if share >= least] or [0.09]
 
 
 def top_by_share(settings: RunSettings) -> tuple[Panel, ...]:
@@ -270,26 +284,39 @@ def by_share(settings: RunSettings) -> tuple[Panel, ...]:
 def by_k(settings: RunSettings) -> tuple[Panel, ...]:
     """The k best, over k: one point for each, of the same tree."""
     share = _share(settings, 0.01)
-    recipe = _recipe(settings, match_share=share)
-    workload = expressions(recipe, settings.scale.of(0.5), settings)
     ks = settings.scale.thinned((1, 2, 5, 10, 20, 50))
     paper = f"be_star_tree paper capacity={paper_capacity(share)} dynamic"
     tops: dict[str, tuple[str, int | None]] = {f"{STAR} {k}": (paper, k) for k in ks}
     for name in ("be_star_tree", *OURS):
         tops |= {f"{shown_name(name)} {k}": (name, k) for k in ks}
-    panel = best(settings, "k", "the k best", Axis("-", ["all"]), lambda _: workload, tops)
-    curves = []
-    for shown in (STAR, *(shown_name(name) for name in ("be_star_tree", *OURS))):
-        points = [replace(panel.curve(f"{shown} {k}").points[0], x=k) for k in ks]
-        curves.append(Curve(shown, tuple(points)))
-    return (replace(panel, x="k", curves=tuple(curves)),)
+    panels = []
+    for law, alpha in LAWS.items():
+        recipe = _recipe(settings, match_share=share, alpha=alpha)
+        workload = expressions(recipe, settings.scale.of(0.5), settings)
+        title = f"the k best, {law}"
+        panel = best(settings, law, title, Axis("-", ["all"]), partial(_always, workload), tops)
+        curves = []
+        for shown in (STAR, *(shown_name(name) for name in ("be_star_tree", *OURS))):
+            points = [replace(panel.curve(f"{shown} {k}").points[0], x=k) for k in ks]
+            curves.append(Curve(shown, tuple(points)))
+        panels.append(replace(panel, x="k", curves=tuple(curves)))
+    return tuple(panels)
 
 
-def _letters(name: str, settings: RunSettings, _: Any = None) -> Workload:
-    """Authors or titles as expressions: the user's, or drawn letters of such lengths."""
+#: Authors and titles, and how many of them stand for the paper's 760,000 and 250,000.
+LETTERS: Final = {"author": 0.5, "title": 0.25}
+
+
+def _letter_axis(settings: RunSettings) -> Axis:
+    return Axis("share of all", settings.scale.thinned((0.1, 0.25, 0.5, 0.75, 1.0)))
+
+
+def _letters(name: str, settings: RunSettings, part: Any = 1.0) -> Workload:
+    """A part of authors or titles as expressions: the user's, or drawn letters of such lengths."""
     most = 8 if name == "author" else 35
-    count = settings.scale.of(0.5 if name == "author" else 0.25)
-    texts, about = _texts(name, count, settings)
+    whole = settings.scale.of(LETTERS[name])
+    count = max(64, round(float(part) * whole))
+    texts, about = _texts(name, whole, settings)
     drawn = LetterExpressions.of(texts[:count])
     rows = random_of(settings.seed, _LETTERS, 1).integers(0, len(drawn), settings.scale.events)
     facts = {"data": about, "subscriptions": len(drawn), "predicates": f"at most {most}"}
@@ -297,8 +324,8 @@ def _letters(name: str, settings: RunSettings, _: Any = None) -> Workload:
 
 
 def _texts(name: str, count: int, settings: RunSettings) -> tuple[list[str], str]:
-    if settings.is_real:
-        file = "acl_anthology.tsv"
+    file = "acl_anthology.tsv"
+    if real_files.has(file):
         papers = real_files.table_of(file, ["title", "authors"], "\t")
         if name == "title":
             return [text for text in papers["title"].to_pylist() if text], file
@@ -315,18 +342,16 @@ def _texts(name: str, count: int, settings: RunSettings) -> tuple[list[str], str
 
 
 def real(settings: RunSettings) -> tuple[Panel, ...]:
-    """Authors and titles."""
+    """Authors and titles, over their number."""
     contenders = _contenders(0.001)
-    names = ("row_scan", "k_index", "be_tree", "propagation", "gryphon")
-    panel = matching(
-        settings,
-        "real",
-        "authors and titles",
-        Axis("data", ["author", "title"]),
-        lambda name: _letters(name, settings),
-        (*contenders, *names),
+    axis, names = _letter_axis(settings), (*contenders, *OTHERS)
+    return tuple(
+        _named(
+            matching(settings, name, name, axis, partial(_letters, name, settings), names),
+            contenders,
+        )
+        for name in LETTERS
     )
-    return (_named(panel, contenders),)
 
 
 #: Table II (b): seconds for a million, 760,000 and 250,000.
@@ -356,7 +381,7 @@ def micro(settings: RunSettings) -> tuple[Panel, ...]:
             level = tuple(replace(one, x=capacity) for capacity in capacities)
             curves.append(Curve(f"{shown_name(name)}, {share:.1%}", level))
     title = f"leaf capacity A; fewest: {shares[0]:.1%}"
-    leaf = Panel("leaf", title, "A", "µs an event", tuple(curves), log_x=True)
+    leaf = replace(panel, title=title, x="A", curves=tuple(curves), log_x=True)
     axis = Axis("workload", list(CONSTRUCTION))
     built_names = ("be_star_tree paper capacity=5 dynamic", "be_star_tree", "be_tree", "k_index")
 
@@ -374,43 +399,69 @@ def micro(settings: RunSettings) -> tuple[Panel, ...]:
 
 
 def adaptation(settings: RunSettings) -> tuple[Panel, ...]:
-    """What a tree costs that was grown under another distribution than the one it is asked with."""
-    count = settings.scale.of(TENTH)
-    early = expressions(_recipe(settings, alpha=1.0), count, settings)
-    late = expressions(replace(_recipe(settings), seed=settings.seed + 1), count, settings)
-    points: dict[str, list[Point]] = {}
-    for x, removed in (("fresh", False), ("after the workload changed", True)):
+    """What a tree costs, a part of whose subscriptions came in place of those of another law."""
+    axis = Axis("% replaced", settings.scale.thinned((10, 25, 50, 75, 100)))
+    panels = []
+    for law, alpha in LAWS.items():
+        other = 1.0 - alpha
+        panels.append(_adapted(settings, law, axis, other, alpha))
+    return tuple(panels)
+
+
+def _adapted(
+    settings: RunSettings, law: str, axis: Axis, early_alpha: float, late_alpha: float
+) -> Panel:
+    """Grown under one law; of the first a part goes, and as many of the other law come.
+
+    Beside each curve a tree that is built at once of what then stands.
+    """
+    count = settings.scale.of(2 * TENTH)
+    early = expressions(_recipe(settings, alpha=early_alpha), count, settings)
+    recipe = replace(_recipe(settings, alpha=late_alpha), seed=settings.seed + 1)
+    late = expressions(recipe, count, settings)
+    made = collecting(law, f"towards {law}", axis, "µs an event", late.facts)
+    for percent in axis.values:
+        gone = round(count * float(percent) / 100)
+        stays = take(early.columns, np.arange(gone, count))
+        comes = take(late.columns, np.arange(gone))
+        whole = replace(late, columns=concatenate([stays, comes]))
+        few, cases = compared_events(whole), []
         for name, shown in (*_contenders(0.001).items(), *((n, shown_name(n)) for n in OURS)):
-            if removed:
-                index = build(name, early.columns, None).index
-                index.match(early.events)
-                index.remove(np.arange(count))
-                index.insert(late.columns)
-                index.match(late.events)
-                index.advance(1)
-            else:
-                index = build(name, late.columns, None).index
-            index.match(late.events)
-            samples = []
-            for _ in range(settings.scale.repetitions):
-                start = time.process_time()
-                index.match(late.events)
-                seconds = time.process_time() - start
-                samples.append(1e6 * seconds / settings.scale.events)
-            work = index.counted_work(late.events)
-            points.setdefault(shown, []).append(Point(x, tuple(samples), work))
-    curves = tuple(Curve(name, tuple(some)) for name, some in points.items())
-    title = "all subscriptions replaced by others"
-    return (Panel("time", title, "tree", "µs an event", curves, facts=late.facts),)
+            settings.progress(f"towards {law}, {percent} %: {shown}")
+            changed = build(name, early.columns, None)
+            changed.index.remove(np.arange(gone))
+            changed.index.insert(comes)
+            fresh = build(name, whole.columns, None)
+            for one, title, first in ((changed, shown, gone), (fresh, f"{shown}, fresh", 0)):
+                match = one.index.match
+                match(late.events)  # a tree arranges itself while it is asked
+                starts, rows = match(few)
+                work = one.index.counted_work(events_between(late.events, 0, 64))
+                answer = starts, rows - first
+                cases.append(event_case(title, match, late.events, settings, work, answer=answer))
+        made.compared.append(len(rows))
+        told = f"towards {law}, {percent} %"
+        made.add(percent, measure(cases, settings.scale.repetitions, settings.progress, told))
+    return made.done()
 
 
 def weights(settings: RunSettings) -> tuple[Panel, ...]:
-    """Top-1 where events have weights of their own, and where they have not."""
-    share = _share(settings, 0.01)
+    """The best where events have weights of their own, and where they have not, over the share."""
+    shares = _shares(settings)
+    axis = Axis("match share, %", [100 * share for share in shares], log=True)
+    panels = []
+    for law, alpha in LAWS.items():
+        for kind in ("plain", "weighted"):
 
-    def workload(weighted: Any) -> Workload:
-        recipe = _recipe(settings, match_share=share, weighted_events=weighted == "weighted")
-        return expressions(recipe, settings.scale.of(TENTH), settings)
+            def workload(percent: Any, alpha: float = alpha, kind: str = kind) -> Workload:
+                recipe = _recipe(
+                    settings,
+                    match_share=float(percent) / 100,
+                    alpha=alpha,
+                    weighted_events=kind == "weighted",
+                )
+                return expressions(recipe, settings.scale.of(0.5), settings)
 
-    axis = Axis("events", ["plain", "weighted"])
-    return (best(settings, "time", "weights of events", axis, workload, _tops(share)),)
+            title = f"{kind} events, {law}"
+            panels.append(best(settings, f"{kind} {law}", title, axis, workload, _tops(0.001)))
+    return tuple(panels)

@@ -12,6 +12,7 @@ from stentor.encoding.columns import EventColumns, SubscriptionColumns, UInt64
 from stentor.encoding.events import encode_attribute_columns
 from stentor.encoding.hilbert import HilbertCurve
 from stentor.encoding.kinds import INTERVAL
+from stentor.encoding.ragged import events_between
 from stentor.index.mics.postings import Postings
 from stentor.index.mics.range_table.insert import ANNOUNCED, covered_ranges
 from stentor.index.mics.range_table.store import RangeStore
@@ -62,8 +63,18 @@ def _facts(settings: RunSettings, **more: Any) -> dict[str, Any]:
     return {"intervals": 1 << BITS, "seed": settings.seed, "data": "drawn", **more}
 
 
-def _timed(name: str, work: Callable[[], object], items: int, **figures: float) -> Case:
-    return Case(name, cpu_stopwatch(work), items, figures=figures)
+def _timed(
+    name: str,
+    work: Callable[[], object],
+    items: int,
+    *,
+    answer: Callable[[], Any] | None = None,
+    group: str = "",
+    **figures: float,
+) -> Case:
+    """A case; where it has an *answer*, zeros and ones, all of its *group* must give the same."""
+    asked = None if answer is None else (lambda: (np.asarray(answer(), np.uint8),))
+    return Case(name, cpu_stopwatch(work), items, answer=asked, group=group, figures=figures)
 
 
 def _rows(cases: Sequence[Case], settings: RunSettings, title: str) -> Any:
@@ -206,10 +217,9 @@ def by_side(settings: RunSettings) -> tuple[Panel, ...]:
     for law in LAWS:
         curves = []
         for side in (2, 4, 8):
-            most = 1.0 if side < 8 else 0.25  # of side 8 a box has 69 ranges
             points = []
             for count in _counts(settings):
-                some = max(1, int(count * most))
+                some = max(1, count // 4)  # of side 8 a box has 69 ranges
                 ranges = ranges_of(*boxes(law, some, 3, side, settings.seed))
                 points.append(Point(some, (float(filled(ranges).range_count),)))
             curves.append(Curve(f"side {side}", tuple(points)))
@@ -244,20 +254,23 @@ def _asked(law: str, settings: RunSettings, *, covering: bool) -> Panel:
             if covering:
                 fresh = boxes(law, asked, dimensions, SMALL, settings.seed + 1)
                 few = [corner[:LINEAR] for corner in fresh]
-                cases.append(
-                    _timed(f"MICS, {of}", partial(_covered, store, ranges_of(*fresh)), asked)
-                )
-                cases.append(_timed(f"linear, {of}", partial(held, low, high, *few), LINEAR))
+                ranges, linear = ranges_of(*fresh), partial(held, low, high, *few)
+                cases.append(_timed(f"MICS, {of}", partial(_covered, store, ranges), asked))
+                cases.append(_timed(f"linear, {of}", linear, LINEAR))
             else:
                 points = drawn(UNIFORM, asked, dimensions, settings.seed + 2)
                 number = HilbertCurve(dimensions, BITS).numbers(points)
                 some = points[:LINEAR]
-                cases.append(_timed(f"MICS, {of}", partial(store.holds, number), asked))
+                holds = partial(store.holds, number[:LINEAR])
                 linear = partial(held, low, high, some, some)
-                cases.append(_timed(f"linear, {of}", linear, LINEAR))
+                name, work = f"MICS, {of}", partial(store.holds, number)
+                cases.append(_timed(name, work, asked, answer=holds, group=of))
+                cases.append(_timed(f"linear, {of}", linear, LINEAR, answer=linear, group=of))
                 if dimensions == 3:
                     cases += _indexes(box_columns(low, high), points, settings)
         made.add(count, _rows(cases, settings, f"{what}, {law}, {count}"))
+        if not covering:
+            made.compared.append(LINEAR)
     return made.done()
 
 
@@ -267,7 +280,11 @@ def _indexes(columns: SubscriptionColumns, points: UInt64, settings: RunSettings
     for name in OURS:
         index = build(name, columns, None).index
         work = index.counted_work(events)
-        cases.append(event_case(f"{shown_name(name)}, d = 3", index.match, events, settings, work))
+        found = np.diff(index.match(events_between(events, 0, LINEAR)).starts) > 0
+        shown, answer = f"{shown_name(name)}, d = 3", (found.astype(np.uint8),)
+        cases.append(
+            event_case(shown, index.match, events, settings, work, answer=answer, group="d = 3")
+        )
     return cases
 
 

@@ -84,9 +84,9 @@ def _verdict(records: UInt8, position: int, codes: UInt8, start: int) -> int:
     lacking = int.from_bytes(event[LACKING : LACKING + 4].tobytes(), "little")
     may = bool((low <= lane(VALUE_HIGH)).all() and (high >= lane(0)).all())
     may = may and bool((box <= floats(event, POINT)).all()) and not flags & lacking
-    sure = may and bool((low < lane(ABOVE)).all() and (high > lane(BELOW)).all())
-    sure = sure and bool((box < floats(event, STRICT_POINT)).all()) and not flags & UNDECIDED
-    return MAY_MATCH * may + SURELY * sure
+    surely = may and bool((low < lane(ABOVE)).all() and (high > lane(BELOW)).all())
+    surely = surely and bool((box < floats(event, STRICT_POINT)).all()) and not flags & UNDECIDED
+    return MAY_MATCH * may + SURELY * surely
 
 
 def _compiled_verdict(context: Any, records: Any, position: Any, codes: Any, start: Any) -> Any:
@@ -114,13 +114,13 @@ def _compiled_verdict(context: Any, records: Any, position: Any, codes: Any, sta
         strictly = meeting(builder, low, high, below, above, strict=True)
         may = builder.and_(_all_lanes(builder, within, MOST_DIMENSIONS), all_sides("<=", POINT))
         may = builder.and_(may, has_none(loaded(builder, event, INT, LACKING)))
-        sure = builder.and_(
+        surely = builder.and_(
             _all_lanes(builder, strictly, MOST_DIMENSIONS), all_sides("<", STRICT_POINT)
         )
-        sure = builder.and_(builder.and_(may, sure), has_none(INT(UNDECIDED)))
+        surely = builder.and_(builder.and_(may, surely), has_none(INT(UNDECIDED)))
         parts = [
             builder.select(truth, LONG(bit), LONG(0))
-            for truth, bit in ((may, MAY_MATCH), (sure, SURELY))
+            for truth, bit in ((may, MAY_MATCH), (surely, SURELY))
         ]
         return builder.or_(*parts)
 

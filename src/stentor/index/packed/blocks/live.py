@@ -148,7 +148,7 @@ class LiveBlocks:
         """
         self._adopt(live)
         found, total = found_for(FIRST_CAPACITY), 0
-        while (total := self._search(columns, live, found)) > len(found.event):
+        while (total := self._match_blocks(columns, live, found)) > len(found.event):
             found = found_for(total)
         parts = all_read_only(part_of(found, 0, total))
         owner = np.searchsorted(columns.alternative_start, parts.event, side="right") - 1
@@ -161,7 +161,7 @@ class LiveBlocks:
         )
         return MatchPairs(starts, rows[:kept])
 
-    def _search(self, columns: SubscriptionColumns, live: EventTable, found: Found) -> int:
+    def _match_blocks(self, columns: SubscriptionColumns, live: EventTable, found: Found) -> int:
         """The number of pairs: an alternative is found as event, a live event as alternative."""
         total, alternatives = 0, len(columns.predicate_start) - 1
         for segment in self._segments:
@@ -175,9 +175,9 @@ class LiveBlocks:
                     columns, start, count, store.dimensions, store.blocks.left, memory.written
                 )
                 total = store.match_tile(memory, count, start, total, found)
-        return self._search_tail(columns, live, total, found)
+        return self._match_tail(columns, live, total, found)
 
-    def _search_tail(
+    def _match_tail(
         self, columns: SubscriptionColumns, live: EventTable, total: int, found: Found
     ) -> int:
         """*total*, and the pairs with events that are in no block, which are verified."""

@@ -249,13 +249,13 @@ def code_cost(record: UInt8, axis: int, count: int, scratch: OrderScratch) -> tu
         median += 1
         before += whole(scratch.times[median])
     best, share = 1.0, 0.5
-    for way in range(2):
+    for side in range(2):
         limit = real(median)
-        if way == 1:
+        if side == 1:
             limit = NOT_ASKED_HIGH - 1.0 if is_high else real(NOT_ASKED_LOW)
         cost, left = spanned(record, dimension, limit, count, scratch)
         if cost < best:
-            best, share = cost, 0.5 if way == 0 else left
+            best, share = cost, 0.5 if side == 0 else left
     return best, share
 
 

@@ -13,8 +13,8 @@ from stentor.index.packed.lists.layout import LEAST, MOST_CELL, whole
 from stentor.index.packed.nodes.entries import NodeEntries
 from stentor.index.packed.nodes.layout import FRAME, MOST_SLOTS
 
-#: Entries of a slab at most, and how much wider than their mean its hull may be.
-MOST_OF_SLAB: Final = 1024
+#: Entries of a band at most, and how much wider than their mean its hull may be.
+MOST_OF_BAND: Final = 1024
 WIDER: Final = 5
 
 
@@ -66,14 +66,14 @@ def weigh_entries(
 
 
 def order_of(entries: NodeEntries, scores: Scores) -> tuple[Int64, Int64]:
-    """The entries by run, by where they are along its axis; slabs of neighbours by their promise.
+    """The entries by run, by where they are along its axis; bands of neighbours by their promise.
 
-    Also the slab of each. Where weights are all alike, slabs are ordered by the second column.
+    Also the band of each. Where weights are all alike, bands are ordered by the second column.
     """
     first = entries.start[:-1] + entries.first
     order = np.argsort(entries.run << 20 | entries.low[first], kind="stable")
-    slab = np.empty(len(order), np.int64)
-    cut_slabs(entries, read_only(order), slab)
+    band = np.empty(len(order), np.int64)
+    cut_bands(entries, read_only(order), band)
     if len(entries.weight) and entries.weight.min() < entries.weight.max():
         # Of floats that are not negative the bits have the same order.
         bits = scores.promise.astype(np.float32).view(np.int32).astype(np.int64)
@@ -81,13 +81,13 @@ def order_of(entries: NodeEntries, scores: Scores) -> tuple[Int64, Int64]:
     else:
         second = np.where(entries.second < 0, first, entries.start[:-1] + entries.second)
         inside = entries.axis[second].astype(np.int64) << 16 | entries.low[second]
-    order = order[np.argsort(slab << 32 | inside[order], kind="stable")]
-    return order, slab
+    order = order[np.argsort(band << 32 | inside[order], kind="stable")]
+    return order, band
 
 
 @kernel
-def cut_slabs(entries: NodeEntries, order: Int64, slab: Int64) -> None:
-    """Fill *slab*: neighbours whose hull is at most `WIDER` times their mean width."""
+def cut_bands(entries: NodeEntries, order: Int64, band: Int64) -> None:
+    """Fill *band*: neighbours whose hull is at most `WIDER` times their mean width."""
     number, size, low, high, widths = whole(-1), 0, whole(0), whole(-1), whole(0)
     run = whole(-1)
     for position in range(len(order)):
@@ -99,16 +99,16 @@ def cut_slabs(entries: NodeEntries, order: Int64, slab: Int64) -> None:
         if (
             entries.run[entry] != run
             or begin > high
-            or size >= MOST_OF_SLAB
+            or size >= MOST_OF_BAND
             or hull * (size + 1) > WIDER * (widths + width)
         ):
             number += 1
             run, size, low, high, widths = entries.run[entry], 0, begin, end, whole(0)
         high, size, widths = max(high, end), size + 1, widths + width
-        slab[position] = number
+        band[position] = number
 
 
-def cut_leaves(entries: NodeEntries, order: Int64, slab: Int64, axes: int) -> LeafCuts:
+def cut_leaves(entries: NodeEntries, order: Int64, band: Int64, axes: int) -> LeafCuts:
     """Where leaves and dictionaries are cut."""
     count = len(order)
     cuts = LeafCuts(
@@ -119,7 +119,7 @@ def cut_leaves(entries: NodeEntries, order: Int64, slab: Int64, axes: int) -> Le
     )
     slot_of = np.full(axes, -1, np.int64)
     leaves, dictionaries, slots = choose_cuts(
-        entries, read_only(order), read_only(slab), slot_of, cuts
+        entries, read_only(order), read_only(band), slot_of, cuts
     )
     return LeafCuts(
         cuts.leaf_start[: leaves + 1],
@@ -133,7 +133,7 @@ def cut_leaves(entries: NodeEntries, order: Int64, slab: Int64, axes: int) -> Le
 
 @kernel
 def choose_cuts(
-    entries: NodeEntries, order: Int64, slab: Int64, slot_of: Int64, cuts: LeafCuts
+    entries: NodeEntries, order: Int64, band: Int64, slot_of: Int64, cuts: LeafCuts
 ) -> tuple[int, int, int]:
     """Fill *cuts*: how many leaves, dictionaries and slots there are."""
     leaves, dictionaries, slots, start = 0, 0, 0, 0
@@ -151,7 +151,7 @@ def choose_cuts(
         position = start
         while position < stop:
             after = position + 1
-            while after < min(stop, position + LANES) and slab[after] == slab[position]:
+            while after < min(stop, position + LANES) and band[after] == band[position]:
                 after += 1
             cuts.leaf_start[leaves], cuts.leaf_dictionary[leaves] = position, dictionaries
             leaves, position = leaves + 1, after
