@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from importlib import import_module
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -54,6 +55,8 @@ def _expected(kind: Any) -> str:
         return str((extra or {}).get("expected", "a value"))
     if get_origin(kind) is Literal:
         return ", ".join(f"`{one}`" for one in get_args(kind))
+    if get_origin(kind) in (dict, Mapping):
+        return "a table"
     known = [_expected(one) for one in get_args(kind) if one is not type(None)]
     return " or ".join(known) or {"Path": "a path"}.get(getattr(kind, "__name__", ""), "a value")
 
