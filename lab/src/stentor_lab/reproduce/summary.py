@@ -27,11 +27,8 @@ _HEAD: Final = """# The five papers, reproduced
 Every figure and table of the papers' evaluations is an experiment of the laboratory:
 [the inventory](lab/inventory.md) lists them, with what is not run and why; [a page](lab/data.md)
 says which real data they read, and [another](lab/own_experiments.md) how to add one. This page is
-made by a run, which also leaves a
-page with all curves, pictures and numbers:
-```sh
-{command}
-```
+made by a run (`{command}`),
+which also leaves a page with all curves, pictures and numbers.
 
 Each claim is judged by a written rule, which that page shows: *agrees*, *partly*, *disagrees*. Some
 rules were changed after results had been seen, so the counts below are a reading, not a test that
@@ -55,7 +52,7 @@ def write_summary(
     folder = path.parent / _PICTURES
     folder.mkdir(parents=True, exist_ok=True)
     by_name = {result.name: result for result in results}
-    lines = [_head(facts, results, command)]
+    lines = [_head(facts, papers, results, command)]
     for paper in papers:
         of_paper = [one for one in paper.experiments if f"{paper.key}-{one.number}" in by_name]
         counted = Counter(
@@ -96,13 +93,20 @@ def write_summary(
     path.write_text("\n".join(lines), "utf-8")
 
 
-def _head(facts: Mapping[str, Any], results: Sequence[FigureResult], command: str) -> str:
+def _head(
+    facts: Mapping[str, Any],
+    papers: Sequence[Paper],
+    results: Sequence[FigureResult],
+    command: str,
+) -> str:
     seconds = sum(result.seconds for result in results)
     listed = ", ".join(f"{name} {fact}" for name, fact in facts.items())
+    every = sum(1 for paper in papers for one in paper.experiments if one.measure)
     read = dict.fromkeys(one for result in results for one in result.data.split("; "))
     return (
         _HEAD.format(command=command, million=facts["a million is"])
-        + f"{len(results)} figures and tables, {seconds / 60:.1f} minutes of processor time. "
+        + f"{len(results)} of {every} figures and tables that can be run, "
+        f"{seconds / 60:.1f} minutes of processor time. "
         f"{listed}. Data, by panel: {', '.join(dict.fromkeys(', '.join(read).split(', ')))}.\n"
     )
 
