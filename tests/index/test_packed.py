@@ -170,7 +170,7 @@ def test_what_is_inserted_removed_and_moved_while_segments_are_merged():
     engine._state.index.check()
 
 
-def test_an_explanation_says_which_home_an_alternative_lies_in():
+def test_an_explanation_says_which_home_an_alternative_lies_in(tmp_path):
     engine = Engine(ALL_IN_HOMES, clock=None)
     texts = [f"city = 'c{n}' OR a BETWEEN 1 AND {n}" for n in range(600)]
     change(engine, "subscribe", [{"id": f"s{n}", "expression": t} for n, t in enumerate(texts)])
@@ -178,6 +178,9 @@ def test_an_explanation_says_which_home_an_alternative_lies_in():
     assert explained.homes == ("lists", "blocks")
     assert str(explained).endswith("\n  in lists, blocks")
     engine._state.index.check()
+    engine.save(tmp_path / "saved")
+    opened = Engine.open(tmp_path / "saved")
+    assert opened.explain("s7", {"id": "e", "a": 3}).homes == ("lists", "blocks")
     waiting = Engine("packed", clock=None)
     waiting.subscribe("s", "a = 1")
     assert waiting.explain("s", {"id": "e", "a": 1}).homes == ("pending",)

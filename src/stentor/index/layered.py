@@ -278,6 +278,10 @@ class Layered(Index):
 
     # For people and tests.
 
+    def homes_of(self, row: int) -> tuple[str, ...]:
+        layer, inner = self._layer_of(row)
+        return layer.homes_of(inner)
+
     def stats(self) -> dict[str, Any]:
         base, delta = self._base.stats(), self._delta.stats()
         return {
