@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from stentor import Engine
-from stentor.errors import SettingsError
+from stentor.errors import RecordError, SettingsError
 from stentor.pipeline.tables.files import TIME, table_folder, table_schemas
 from stentor.service.door import DoorCore, read_config, source_for
 from stentor.service.records import Records
@@ -215,3 +215,24 @@ def test_a_stream_without_a_source_to_append_to_is_refused(folder: Path) -> None
     (folder / "stentor.toml").write_text(text)
     with pytest.raises(SettingsError, match="no source that events can be appended to"):
         source_for(read_config(folder), "events")
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        ({"op": "subscribe", "id": "s", "expression": "x > 1", "labels": {"a": "b"}}, "labels"),
+        ({"op": "subscribe", "id": "s", "expression": "x > 1", "owner": "ana"}, "owner"),
+        ({"op": "publish", "id": "e", "x": 5, "among": {"a": "b"}}, "among"),
+        ({"op": "update", "id": "e", "x": 5, "among": {"a": "b"}}, "among"),
+    ],
+)
+def test_what_the_stream_would_reject_is_refused_at_its_door(
+    folder: Path, record: dict[str, Any], field: str
+) -> None:
+    core = door_of(folder, Clock())
+    output = core.run([Records("a", "c", [record])], {})
+    [(_, error)] = output.answers[0].errors
+    assert isinstance(error, RecordError)
+    assert error.field == field
+    assert core.door.lines("changes") == core.door.lines("events") == []
+    core.close()

@@ -27,10 +27,11 @@ from stentor.model.record import Move, Publish, Subscribe, Unsubscribe, Update, 
 from stentor.model.values.time import time_text
 from stentor.pipeline.config.file import StreamConfig, load
 from stentor.pipeline.sources import SourceSettings, source_named
+from stentor.pipeline.sources.text_records import check_for_everybody
 from stentor.pipeline.tables.recording import DeliveryRow, last_batch, read_deliveries, read_events
 from stentor.service.core import Core, known_schema
 from stentor.service.outbox import ServiceStore
-from stentor.service.records import CoreOutput, Waiting
+from stentor.service.records import CoreOutput, Records, Waiting
 from stentor.service.settings import ServeSettings
 from stentor.wire.records import subscription_to_dict
 
@@ -165,6 +166,16 @@ class DoorCore(Core):
     def _is_full(self) -> bool:
         waiting: int = self.door.waiting
         return waiting >= MOST_WAITING
+
+    def _read(self, command: Records, raw: Any, *details: Any) -> Waiting:
+        """The same, unless the stream would reject it once it is answered."""
+        one = super()._read(command, raw, *details)
+        if isinstance(one.record, Publish | Update):
+            check_for_everybody(among=one.record.event.among)
+        elif isinstance(one.record, Subscribe):
+            wanted = one.record.subscription
+            check_for_everybody(owner=wanted.owner, labels=wanted.labels)
+        return one
 
     def _run_segment(self, segment: Sequence[Waiting], output: CoreOutput) -> None:
         changes = [one for one in segment if not one.is_about_event]

@@ -168,13 +168,11 @@ class TextReader:
         position = self._position(order)
         if op in BRINGING_OPS:
             event = event_from_dict(plain, self._schema, self._settings.limits, op)
-            if event.among:
-                raise RecordError("a stream's events are for everybody", field="among")
+            check_for_everybody(among=event.among)
             found.add_event(row, op, event, position, time)
         else:
             change = change_from_dict(plain, op, plane=self._schema.plane)
-            if plain.get("labels"):
-                raise RecordError("a stream's subscriptions have no labels", field="labels")
+            check_for_everybody(owner=plain.get("owner"), labels=plain.get("labels"))
             found.add(row, op, change.id, position, time, change.until)
             found.expression[len(found.rows) - 1] = change.expression
             found.at[len(found.rows) - 1] = change.at
@@ -445,3 +443,16 @@ def _as_stored(cells: Any, of: Any) -> Any:
         is_one = pc.equal(low, high)
         return pc.if_else(is_one, low, pa.scalar(None, low.type)).cast(of, safe=False)
     return cells.cast(of)
+
+
+def check_for_everybody(
+    *, among: object = None, owner: object = None, labels: object = None
+) -> None:
+    """Refuse what a stream does not keep: whom an event is for, whose a subscription is."""
+    if among:
+        raise RecordError("a stream's events are for everybody", field="among")
+    for name, said in (("owner", owner), ("labels", labels)):
+        if said:
+            raise RecordError(
+                f"a stream's subscriptions have no {name}; give each tenant a stream", field=name
+            )
