@@ -245,3 +245,22 @@ def test_a_value_is_written_as_it_is_read(event):
     for value in event.attributes.values():
         if isinstance(value, OneOf):
             assert read_value(plain(value), value.kind) == value
+
+
+@pytest.mark.parametrize("index", ["scan", "ap_tree"])
+def test_a_safe_region_ends_where_some_choice_would_change_the_answer(index):
+    found = []
+    for color in ("red", RED_OR_BLUE):
+        engine = Engine(clock=None, index=index)
+        engine.subscribe("s", "ST_DWithin(loc, here(), 1000) AND color = 'red'", at=[0, 0])
+        event = {"loc": [0, 0.03], "color": color, "until": 1e9}
+        engine.publish({"id": "1", **event})
+        region = engine.safe_region("s")
+        nearer = engine.publish({"id": "2", **event, "loc": [0, 0.02]})
+        found.append((region, list(nearer), nearer.shrunk, engine.move("s", [0, 0.021])))
+    assert found[0] == found[1]
+
+
+def test_a_reason_is_that_of_a_choice_and_none_where_some_choice_matches():
+    engine = wanting_engine()
+    assert [one for one in engine.why_not(ROWS[0], [*WANTED]) if one is None] == [None, None]

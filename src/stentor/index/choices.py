@@ -7,7 +7,7 @@ a row wants it where it wants some choice, and scores as the best of these.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -63,14 +63,13 @@ def _plain(events: EventColumns, several: Int64) -> tuple[EventColumns, Int64]:
 def _merged(pairs: Pairs, of: Int64, count: int) -> Pairs:
     """The *pairs* of plain events as those of the *count* events that they are *of*."""
     event = np.repeat(of, np.diff(pairs.starts))
-    scores = pairs.scores if isinstance(pairs, ScoredPairs) else np.zeros(len(event))
-    order = np.lexsort((-scores, pairs.rows, event))
-    event, rows = event[order], pairs.rows[order]
+    arrays: tuple[Any, ...] = pairs[1:]  # rows, and scores where there are any
+    order = np.lexsort((*(-scores for scores in arrays[1:]), arrays[0], event))
+    event, rows = event[order], arrays[0][order]
     is_first = np.ones(len(order), np.bool_)
     is_first[1:] = (event[1:] != event[:-1]) | (rows[1:] != rows[:-1])
     starts = np.append(0, np.cumsum(np.bincount(event[is_first], minlength=count)))
-    rest = [rows, scores[order]] if isinstance(pairs, ScoredPairs) else [rows]
-    return type(pairs)(starts, *(array[is_first] for array in rest))
+    return type(pairs)(starts, *(array[order[is_first]] for array in arrays))
 
 
 class LiveChoices:
