@@ -8,8 +8,6 @@
                 struct<type, coordinates>; well-known text and binary where the schema says so
     set         array of strings; of numbers where the schema says so; struct<set> of its text
     a range     struct<low, high> of two numbers or two timestamps: of their kind
-    one of      struct<in>, <not>, <not_in> (of arrays, but for not), or of several of these names
-                and those of a range: of the kind that is in them
 
 These are the types that `stentor.wire.cells` reads from Arrow.
 """
@@ -24,10 +22,11 @@ from pyspark.sql import types as T  # noqa: N812
 
 from stentor.errors import SettingsError
 from stentor.model import Kind, Schema
+from stentor.model.values.nested import names_of_a_value
 from stentor.model.values.one_of import NAMES
-from stentor.model.values.range import RANGE_NAMES
 from stentor.pipeline.commit.manifests import Commits
 from stentor.pipeline.sources import RANGE
+from stentor.pipeline.sources.text_records import NO_SETS
 from stentor.pipeline.sources.values import (
     NUMBER_RANGE,
     POINT,
@@ -53,8 +52,6 @@ _TYPES: Final[dict[str, T.DataType]] = {
     Kind.NUMBER + RANGE: NUMBER_RANGE,
     Kind.TIMESTAMP + RANGE: TIME_RANGE,
 }
-#: Kinds whose values an event may have several of to choose from.
-_CHOSEN: Final = {Kind.NUMBER, Kind.STRING, Kind.BOOLEAN, Kind.TIMESTAMP}
 _INTEGERS: Final = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
 
@@ -102,6 +99,10 @@ def usable_types(
         if isinstance(of, T.NullType) or (declared is not None and name not in declared):
             continue
         expected = declared.kind(name) if declared is not None else None
+        names = of.names if isinstance(of, T.StructType) else []
+        if names_of_a_value(names) and not NAMES.isdisjoint(names):
+            mistakes.append(f"{frame}, column {name!r}: {NO_SETS}")
+            continue
         kind = kind_of_type(of, expected)
         if kind is None and declared is None:
             continue  # nobody can ask for it
@@ -264,12 +265,7 @@ def _kind_of_struct(of: T.StructType, declared: Kind | None) -> Kind | None:
         return Kind.POINT if is_pair and isinstance(fields["type"], T.StringType) else None
     if set(fields) == {"set"}:
         return Kind.SET
-    if set(fields) == {"low", "high"} or (fields and set(fields) <= NAMES | RANGE_NAMES):
-        inner = (
-            one.elementType if isinstance(one, T.ArrayType) else one for one in fields.values()
-        )
-        kinds = {kind_of_type(one, declared) for one in inner}
-        if NAMES.isdisjoint(fields):
-            return kinds.pop() if kinds in ({Kind.NUMBER}, {Kind.TIMESTAMP}) else None
-        return kinds.pop() if len(kinds) == 1 and kinds <= _CHOSEN else None
+    if set(fields) == {"low", "high"}:
+        kinds = {kind_of_type(one, declared) for one in fields.values()}
+        return kinds.pop() if kinds in ({Kind.NUMBER}, {Kind.TIMESTAMP}) else None
     return None

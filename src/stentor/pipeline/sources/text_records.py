@@ -7,7 +7,6 @@ is left to the step that encodes it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -18,10 +17,9 @@ import pyarrow.compute as pc
 
 from stentor.encoding.columns import Int64
 from stentor.errors import RecordError, StentorError
-from stentor.model import Constant, Event, Kind, OneOf, Point, Range, Schema, Set, Value
+from stentor.model import Constant, Event, Kind, OneOf, Point, Schema, Set
 from stentor.model.record import BRINGING_OPS, EVENT_OPS, OPS, Op
 from stentor.model.values.members import set_text
-from stentor.model.values.range import ENDS
 from stentor.model.values.string import describe
 from stentor.model.values.time import read_time
 from stentor.pipeline.sources import DEFAULT_COLUMNS, Columns, What
@@ -37,7 +35,6 @@ from stentor.wire.records import (
     change_from_dict,
     head_of,
 )
-from stentor.wire.table_writers import objects_array
 
 #: What the records of a source may do, and what one does that says nothing.
 ALLOWED: Final[dict[What, tuple[tuple[str, ...], Op | None]]] = {
@@ -50,6 +47,11 @@ _MISFIT: Final = "the line has more or fewer cells than the header"
 _NOT_UTF8: Final = (
     "the line holds U+FFFD, which stands for bytes that are not UTF-8; save the text as UTF-8, or "
     "name its encoding in the source's options"
+)
+#: Tables of Spark have no type for them.
+NO_SETS: Final = (
+    "Spark's sources do not take one of several values (in, not, not_in); send it as several "
+    "events, or to an engine"
 )
 _INT64: Final = range(-(2**63), 2**63)
 
@@ -307,15 +309,6 @@ class _Cells:
     rows: list[int] = field(default_factory=list)
     low: list[Any] = field(default_factory=list)
     high: list[Any] = field(default_factory=list)
-    one_of: dict[int, OneOf] = field(default_factory=dict)  # by record
-
-    def values(self, kind: Kind, count: int) -> list[Value | None]:
-        """The values of *count* records, those that are one of several too."""
-        found: list[Value | None] = [None] * count
-        for row, low, high in zip(self.rows, self.low, self.high, strict=True):
-            single = Constant(kind, low) if low == high else Range(kind, low, high)
-            found[row] = self.one_of.get(row, single)
-        return found
 
 
 class _Gathered:
@@ -343,6 +336,9 @@ class _Gathered:
         self, row: int, op: str, event: Event, order: int | None, time: int | None
     ) -> None:
         """Take in an event."""
+        for name, value in event.attributes.items():
+            if isinstance(value, OneOf):
+                raise RecordError(NO_SETS, field=name)
         position = len(self.rows)
         self.add(row, op, event.id, order, time, event.until)
         if event.weights:
@@ -358,10 +354,8 @@ class _Gathered:
                 low = high = value.value
             elif isinstance(value, Set):
                 low = high = set_text(value)
-            elif isinstance(value, OneOf):
-                low = high = math.nan
-                cells.one_of[position] = value
             else:
+                assert not isinstance(value, OneOf)
                 low, high = value[-2], value[-1]
             cells.low.append(low)
             cells.high.append(high)
@@ -401,8 +395,6 @@ class _Gathered:
         of = ATTRIBUTE_TYPES[kind]
         if cells is None:
             return pa.nulls(count, of)
-        if cells.one_of:
-            return objects_array(cells.values(kind, count), kind)
         rows = np.array(cells.rows, np.int64)
         is_missing = np.ones(count, np.bool_)
         is_missing[rows] = False
@@ -437,8 +429,7 @@ class _Gathered:
 def as_stored(attributes: Any, of: Any) -> Any:
     """*attributes*, a struct that was read from texts, as tables keep it, in the type *of*.
 
-    A range where the table has single values is left out there, and so is what is one of several:
-    deliveries do not depend on it.
+    A range where the table has single values is left out there: deliveries do not depend on it.
     """
     given = {
         one.name: cells for one, cells in zip(attributes.type, attributes.flatten(), strict=True)
@@ -455,14 +446,6 @@ def as_stored(attributes: Any, of: Any) -> Any:
 def _as_stored(cells: Any, of: Any) -> Any:
     if cells.type == of:
         return cells
-    if pa.types.is_struct(cells.type) and cells.type.get_field_index("in") >= 0:
-        fields = [one.name for one in cells.type]
-        if "low" not in fields:
-            lists = cells.flatten()[fields.index("in")].to_pylist()
-            return pa.array([one[0] if one and len(one) == 1 else None for one in lists], of)
-        low, high = (cells.flatten()[fields.index(name)] for name in ENDS)
-        absent = pc.and_(pc.is_null(low), pc.is_null(high))
-        cells = pa.StructArray.from_arrays([low, high], list(ENDS), mask=absent)
     if pa.types.is_struct(cells.type) and pa.types.is_struct(of):
         ends = [end.cast(field.type) for end, field in zip(cells.flatten(), of, strict=True)]
         return pa.StructArray.from_arrays(ends, fields=list(of), mask=cells.is_null())
