@@ -25,6 +25,7 @@ from stentor.model import (
     Kind,
     Like,
     Not,
+    OneOf,
     Or,
     Point,
     Range,
@@ -133,7 +134,7 @@ def is_like(text, pattern):
 
 
 def without_ranges(of):
-    one_value = {name: v for name, v in of.attributes.items() if not isinstance(v, Range)}
+    one_value = {name: v for name, v in of.attributes.items() if not isinstance(v, Range | OneOf)}
     return replace(of, attributes=one_value)
 
 

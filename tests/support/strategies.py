@@ -47,6 +47,7 @@ from stentor.model.expression import Operator
 from stentor.model.record import Move, Publish, Record, Subscribe, Unsubscribe, Update, Withdraw
 from stentor.model.region import Ring
 from stentor.model.values.members import set_of
+from stentor.model.values.one_of import all_but, one_of
 from tests.support import grid
 
 _EQUALITY: tuple[Operator, ...] = ("=", "!=")
@@ -90,7 +91,23 @@ def points() -> st.SearchStrategy[Point]:
 
 @cache
 def values(attribute: str) -> st.SearchStrategy[Value]:
-    """What an event can have as *attribute*: infinities and ranges too."""
+    """What an event can have as *attribute*: infinities, ranges, one of several values too."""
+    kind = grid.KINDS[attribute]
+    single = _single_values(attribute)
+    if kind in (Kind.POINT, Kind.SET):
+        return single
+    constant = single.filter(lambda value: isinstance(value, Constant))
+    several = st.lists(constant, min_size=1, max_size=3).map(lambda some: one_of(kind, some))
+    if kind in (Kind.NUMBER, Kind.TIMESTAMP):
+        finite = st.sampled_from([float(value) for value in grid.constants(kind)])
+        several |= st.lists(finite, min_size=1, max_size=2).map(
+            lambda some: one_of(kind, all_but(kind, some, None))
+        )
+    return st.one_of(single, single, several)
+
+
+@cache
+def _single_values(attribute: str) -> st.SearchStrategy[Value]:
     kind = grid.KINDS[attribute]
     if kind is Kind.POINT:
         return points()

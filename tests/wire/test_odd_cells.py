@@ -269,14 +269,19 @@ def test_what_is_nested_has_names_with_dots_through_every_door(raw):
     }
 
 
-def test_rows_of_one_struct_may_be_values_or_nested():
+def test_the_names_of_a_struct_say_what_it_is_whatever_is_null():
     rows = [{"low": 1, "high": 2, "step": None}, {"low": 1, "high": None, "step": 3}, None]
-    table = pa.table({"id": ["1", "2", "3"], "x": rows})
+    table = pa.table({"id": ["1", "2", "3"], "x": rows, "y": [{"low": 1, "high": None}] * 3})
     found = read_table(table, Schema(), LIMITS)
     assert found.rejected == {}
-    assert found.attributes["x"].valid.tolist() == [True, False, False]
+    assert sorted(found.attributes) == ["x.high", "x.low", "x.step", "y"]
     assert found.attributes["x.step"].valid.tolist() == [False, True, False]
-    assert found.attributes["x.low"].valid.tolist() == [False, True, False]
+    assert found.attributes["x.low"].valid.tolist() == [True, True, False]
+    for row in rows[:2]:
+        event = event_from_dict({"id": "e", "x": row}, Schema())
+        assert set(event.attributes) == {
+            f"x.{name}" for name, one in row.items() if one is not None
+        }
 
 
 def test_an_attribute_that_stands_twice_is_refused():

@@ -16,6 +16,7 @@ import numpy as np
 
 from stentor.broker.interest import Pairs, ranges_of
 from stentor.broker.messages import GoneEvent
+from stentor.encoding.choices import hulls
 from stentor.encoding.columns import Int64
 from stentor.encoding.events import TimedEvent, encode_events
 from stentor.encoding.hilbert.ranges import Ranges
@@ -35,7 +36,7 @@ REMEMBERED: Final = 1 << 16
 def event_ranges(events: Iterable[Event], schema: Schema, space: Space) -> Ranges:
     """The number of each of *events* in *space*; of range events all ranges that they touch."""
     columns = encode_events((TimedEvent(event) for event in events), schema)
-    return space.on(schema).of_events(columns, EVENT_RANGES)
+    return space.on(schema).of_events(hulls(columns), EVENT_RANGES)
 
 
 class BrokerLiveEvents:

@@ -64,7 +64,7 @@ class EventColumns(NamedTuple):
     """Events → values, terms and weights."""
 
     value_start: Int64  # (events + 1,)
-    attribute: Int32  # (values,) codes of the schema, ascending within an event
+    attribute: Int32  # (values,) codes, ascending; one of several values: each of them a row
     low: Float64  # (values,) number, low end of a range, prefix of a string, x of a point
     high: Float64  # (values,) number, high end of a range, prefix of a string, y of a point
     string: Int32  # (values,) row of the string or NO_STRING
@@ -72,7 +72,7 @@ class EventColumns(NamedTuple):
     string_start: Int64  # (strings + 1,)
     string_bytes: UInt8  # (bytes,)
     term_start: Int64  # (events + 1,)
-    term_hash: UInt64  # (terms,) hashed with their attribute
+    term_hash: UInt64  # (terms,) with their attribute; an empty one: `choices.py`
     term_byte_start: Int64  # (terms,)
     term_byte_stop: Int64  # (terms,)
     term_bytes: UInt8  # (bytes,)

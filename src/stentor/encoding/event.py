@@ -31,12 +31,14 @@ from stentor.encoding.hashing import BASIS, PREFIX_BYTES, absorb, attribute_seed
 from stentor.encoding.terms import FOLDED, SEPARATES
 from stentor.language.predicates.elements import member_term
 from stentor.language.terms import fold_terms
-from stentor.model import Constant, Event, Point, Range, Schema, Set
+from stentor.model import Constant, Event, OneOf, Point, Range, Schema, Set, Value
 from stentor.model.schema import MOST_ATTRIBUTES, Attribute
 from stentor.model.values.members import set_text
 from stentor.model.values.time import BEGINNING, NEVER
 
 _BASIS = np.uint64(BASIS)
+# Empty terms before those of a string: of one of several, of one that is there by itself.
+ONE_OF, ALWAYS = np.uint64(0), np.uint64(1)
 #: Between folded terms; no byte of UTF-8.
 _GAP = 255
 _BETWEEN: Final = bytes([_GAP])
@@ -69,6 +71,7 @@ class EventBuffer:
         self.among: list[Mapping[str, str]] = []  # the labels that each event is for
         self.kept: Any = None  # what an index keeps beside the first event, from call to call
         self.attributes = 0  # all codes are below it
+        self.has_choices = False  # whether an attribute of some event is one of several values
         self._shrink()
         self.clear()
 
@@ -78,6 +81,7 @@ class EventBuffer:
             self._shrink()
         self.ids.clear()
         self.among.clear()
+        self.has_choices = False
         self._parts: list[bytes] = []
         self._folded: list[bytes] = []
         self._fresh_folded: list[bytes] = []
@@ -175,30 +179,39 @@ class EventBuffer:
 
     def add_event(self, event: Event, schema: Schema) -> None:
         """An event of the model; attributes that *schema* does not know are left out."""
-        self.begin(len(event.attributes))
+        values = event.attributes.values()
+        self.begin(sum(len(one.members) if isinstance(one, OneOf) else 1 for one in values))
         for name, value in event.attributes.items():
             attribute = schema.attribute(name)
             if attribute is None:
                 continue
-            position, string, low, high = self.value, NO_STRING, 0.0, 0.0
-            match value:
-                case Constant(_, str(text)):
-                    string = self.add_string(name, text, text.encode())
-                case Constant(_, held):
-                    low = high = float(held)
-                case Set():
-                    string = self.add_set(name, value)
-                case Range(_, low, high) | Point(low, high):
-                    pass
-            self.code[position], self.string[position] = attribute.code, string
-            self.low[position], self.high[position] = low, high
-            self.value = position + 1
+            if isinstance(value, OneOf):
+                self.has_choices = True
+                for one in value.members:
+                    self._add_value(attribute, name, one)
+            else:
+                self._add_value(attribute, name, value)
         for name, weight in event.weights.items():
             attribute = schema.attribute(name)
             if attribute is not None:
                 self.add_weight(attribute, weight)
         until = NEVER if event.until is None else event.until
         self.commit(event.id, until, among=event.among)
+
+    def _add_value(self, attribute: Attribute, name: str, value: Value) -> None:
+        position, string, low, high = self.value, NO_STRING, 0.0, 0.0
+        match value:
+            case Constant(_, str(text)):
+                string = self.add_string(name, text, text.encode())
+            case Constant(_, held):
+                low = high = float(held)
+            case Set():
+                string = self.add_set(name, value)
+            case Range(_, low, high) | Point(low, high):
+                pass
+        self.code[position], self.string[position] = attribute.code, string
+        self.low[position], self.high[position] = low, high
+        self.value = position + 1
 
     # Columns.
 
@@ -225,7 +238,7 @@ class EventBuffer:
     def _join_strings(self) -> None:
         """Write the bytes of all strings, and grow for their terms."""
         width, text_width = self._used, self._text_used
-        terms = ((width + text_width) >> 1) + self._strings
+        terms = ((width + text_width) >> 1) + 2 * self._strings
         if width + text_width > self._bytes or terms > self._sizes["terms"]:
             self._reserve(terms=terms, width=width + text_width)
         if self._strings < len(self._parts):
@@ -312,7 +325,7 @@ class EventBuffer:
 
     def _sort(self, start: int, stop: int) -> None:
         """Put the values from *start* to *stop* in the order of their attributes."""
-        order = start + np.argsort(self._arrays["attribute"][start:stop])
+        order = start + np.argsort(self._arrays["attribute"][start:stop], kind="stable")
         for name in ("attribute", "low", "high", "string"):
             array = self._arrays[name]
             array[start:stop] = array[order]
@@ -388,6 +401,7 @@ def encode_written(columns: EventColumns, texts: Texts) -> int:
     term, used, most = 0, 0, 0
     for event in range(len(columns.until)):
         start, stop = columns.value_start[event], columns.value_start[event + 1]
+        is_marked = False
         for position in range(start + 1, stop):
             sort_in(columns.attribute, columns.low, columns.high, columns.string, start, position)
         if stop > start:
@@ -405,6 +419,15 @@ def encode_written(columns: EventColumns, texts: Texts) -> int:
                 number = number * 256.0 + byte
             columns.string_hash[string] = finish(hashed)
             columns.low[value] = columns.high[value] = number
+            code = columns.attribute[value]
+            is_one_of = (value > start and columns.attribute[value - 1] == code) or (
+                value + 1 < stop and columns.attribute[value + 1] == code
+            )
+            if is_one_of or is_marked:
+                columns.term_hash[term] = ONE_OF if is_one_of else ALWAYS
+                columns.term_byte_start[term] = columns.term_byte_stop[term] = used
+                term += 1
+                is_marked = True
             seed = texts.seed[string]
             data, is_folded = columns.string_bytes, False
             if texts.start[string] >= 0:

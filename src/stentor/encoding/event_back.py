@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stentor.encoding.columns import NO_STRING, EventColumns
-from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
+from stentor.model import Constant, Event, Kind, OneOf, Point, Range, Schema, Value
 from stentor.model.values.members import read_set
 from stentor.model.values.time import NEVER
 
@@ -12,10 +12,15 @@ def event_of(columns: EventColumns, row: int, id: str, schema: Schema) -> Event:
     """The event in *row*, with the attributes that *schema* knew when it was encoded."""
     names = schema.by_code
     values = range(int(columns.value_start[row]), int(columns.value_start[row + 1]))
-    attributes = {}
+    attributes: dict[str, Value] = {}
     for value in values:
         name = names[columns.attribute[value]]
-        attributes[name] = _value(columns, value, schema.kind(name))
+        found = _value(columns, value, schema.kind(name))
+        known = attributes.get(name)
+        if known is not None and isinstance(found, (Constant, Range)):
+            before = known.members if isinstance(known, OneOf) else (known,)
+            found = OneOf(found.kind, (*before, found))
+        attributes[name] = found
     weights = range(int(columns.weight_start[row]), int(columns.weight_start[row + 1]))
     until = int(columns.until[row])
     return Event(

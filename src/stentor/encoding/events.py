@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stentor._jit import kernel
+from stentor.encoding.choices import joined_choices
 from stentor.encoding.columns import (
     NO_STRING,
     EventColumns,
@@ -23,7 +24,7 @@ from stentor.encoding.columns import (
 from stentor.encoding.event import EventBuffer
 from stentor.encoding.hashing import BASIS, PREFIX_BYTES, attribute_seed, hash_slices
 from stentor.encoding.terms import TermColumns, terms_of_column, terms_of_sets
-from stentor.model import Event, Kind, Schema
+from stentor.model import Event, Kind, OneOf, Schema, Value
 from stentor.model.values.time import BEGINNING
 
 
@@ -42,6 +43,7 @@ class AttributeColumn(NamedTuple):
     low: Float64  # (events,) or (0,)
     high: Float64  # (events,) or (0,)
     strings: StringColumn | None
+    one_of: Mapping[int, OneOf] = {}  # event → the value, where that is one of several
 
 
 class EventTimes(NamedTuple):
@@ -74,6 +76,11 @@ def encode_attribute_columns(
 
     Cost: one pass over the values and the bytes of each attribute.
     """
+    if any(one.one_of for one in attributes):
+        plain = encode_attribute_columns(
+            [_without_choices(one) for one in attributes], times, schema, weights, searched=searched
+        )
+        return joined_choices(plain, _choices_alone(attributes, len(times.until), schema))
     known = sorted((a for a in attributes if a.name in schema), key=lambda a: schema.code(a.name))
     value_start = _starts(len(times.until), [one.valid for one in known])
     filled = _Values.of(int(value_start[-1]))
@@ -107,6 +114,23 @@ def encode_attribute_columns(
     )
     arrays: list[Any] = [array for part in parts for array in part]
     return read_only_columns(EventColumns(*arrays))
+
+
+def _without_choices(column: AttributeColumn) -> AttributeColumn:
+    valid = column.valid.copy()
+    valid[list(column.one_of)] = False
+    return column._replace(valid=read_only(valid), one_of={})
+
+
+def _choices_alone(
+    attributes: Sequence[AttributeColumn], events: int, schema: Schema
+) -> EventColumns:
+    """As many *events*, with the attributes alone that are one of several values."""
+    values: list[dict[str, Value]] = [{} for _ in range(events)]
+    for column in attributes:
+        for event, value in column.one_of.items():
+            values[event][column.name] = value
+    return encode_events((TimedEvent(Event("", one)) for one in values), schema)
 
 
 class _Values(NamedTuple):

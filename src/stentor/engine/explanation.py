@@ -20,6 +20,7 @@ from stentor.model import (
     Expression,
     Kind,
     Not,
+    OneOf,
     Point,
     Predicate,
     Range,
@@ -136,7 +137,7 @@ def _note(positive: Positive, nearest: list[AlternativeFindings]) -> str:
         return "no event at all can match this expression"
     failed = [finding for finding in nearest[0].findings if finding.truth is not True]
     if not failed:
-        return "no one value of a range satisfies all that is asked of its attribute"
+        return "no one of its values satisfies all that is asked of its attribute"
     return f"{failed[0].predicate} {'is not known' if failed[0].truth is None else 'is false'}"
 
 
@@ -172,6 +173,9 @@ def show(value: Value) -> str:
         case Range(kind, low, high):
             ends = ("" if math.isinf(end) else show(Constant(kind, end)) for end in (low, high))
             return " … ".join(ends).strip()
+        case OneOf():
+            shown = ", ".join(map(show, value.members))
+            return f"one of {shown if len(shown) <= 60 else shown[:60] + '…'}"
         case Set():
             shown = ", ".join(map(show, value.members))
             return f"{{{shown if len(shown) <= 60 else shown[:60] + '…'}}}"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from stentor.encoding.choices import spread_choices, with_choices
 from stentor.encoding.columns import EventColumns, Float64, Int64, SubscriptionColumns, read_only
 from stentor.encoding.kinds import KIND_MASK, OWN_CIRCLE
 from stentor.encoding.ragged import take
@@ -161,6 +162,22 @@ class Shrunk(NamedTuple):
     impact: Float64
 
 
+def _last_of_each(shrunk: Shrunk, event: Int64) -> Shrunk:
+    """*shrunk*, of choices, as of the *event* of each; what its last choice leaves of a region."""
+    order = np.lexsort((np.arange(len(event)), shrunk.row, event))
+    rows, events = shrunk.row[order], event[order]
+    is_last = np.ones(len(order), np.bool_)
+    is_last[:-1] = (events[1:] != events[:-1]) | (rows[1:] != rows[:-1])
+    kept = order[is_last]
+    return Shrunk(
+        event[kept],
+        shrunk.row[kept],
+        shrunk.position[kept],
+        shrunk.distance[kept],
+        shrunk.impact[kept],
+    )
+
+
 class Regions:
     """How far subscribers may go, by row: the regions that were reported.
 
@@ -256,6 +273,10 @@ class Regions:
         """
         if self._circles is None or not len(events.until):
             return None
+        if len(with_choices(events)):
+            choices, of = spread_choices(events)
+            found_of = self.shrunk(choices, columns_with, ending)
+            return None if found_of is None else _last_of_each(found_of, of[found_of.event])
         event, row = self._circles.around(events, self._is_wanted)
         if not len(row):
             return None

@@ -21,6 +21,7 @@ import math
 import numpy as np
 
 from stentor._jit import inner_kernel, kernel, kernel_inline
+from stentor.encoding.choices import spread_choices, with_choices
 from stentor.encoding.columns import (
     LAST,
     EventColumns,
@@ -33,7 +34,7 @@ from stentor.encoding.columns import (
     read_only,
 )
 from stentor.encoding.kinds import KEYWORDS, KIND_MASK, MEMBERSHIP, NEGATED, OWN_CIRCLE
-from stentor.encoding.ragged import events_between
+from stentor.encoding.ragged import events_between, take
 from stentor.index.arena import GrowingArray
 from stentor.index.circles import NO_KEYWORD
 from stentor.index.live import SIGN_ALL_ATTRIBUTES, signatures_of
@@ -59,6 +60,7 @@ class SafeDistances:
         self._live = live
         self._signature = GrowingArray(np.uint64)
         self._columns: EventColumns | None = None
+        self._several = np.zeros(0, np.int64)  # events that are one of several
 
     def of(self, columns: SubscriptionColumns, now: int) -> Float64:
         """How far each of *columns* may go before its answer can change but by expiry.
@@ -73,7 +75,21 @@ class SafeDistances:
         if has_circles(columns) and self._live.current_count:
             self._catch_up()
             hidden, signature = self._live.hidden, self._signature.view
-            shrink(columns, self._live.columns, hidden, signature, self._scratch, now, distance)
+            if len(self._several):
+                choices = take(self._live.columns, self._several[hidden[self._several] == 0])
+                hidden = hidden.copy()
+                hidden[self._several] = 1
+                lowered = shrunk_distances(columns, choices, distance, now)
+                distance = np.minimum(distance, lowered)
+            shrink(
+                columns,
+                self._live.columns,
+                read_only(hidden),
+                signature,
+                self._scratch,
+                now,
+                distance,
+            )
         return distance
 
     def _catch_up(self) -> None:
@@ -84,17 +100,27 @@ class SafeDistances:
         fresh = events_between(columns, len(self._signature), None)
         self._signature.extend(signatures_of(fresh), event_count(fresh))
         self._scratch = scratch_for(columns)
+        several = event_count(columns) - event_count(fresh) + with_choices(fresh)
+        self._several = np.concatenate([self._several, several])
         self._columns = columns  # last: an exception may come in between
 
 
 def shrunk_distances(
-    columns: SubscriptionColumns, events: EventColumns, distance: Float64
+    columns: SubscriptionColumns,
+    events: EventColumns,
+    distance: Float64,
+    now: int = np.iinfo(np.int64).min,
 ) -> Float64:
-    """How far each of *columns*, which could go *distance*, may go when *events* are live too."""
+    """How far each of *columns*, which could go *distance*, may go when *events* are live too.
+
+    Each choice of an event that is one of several counts by itself: that may be less than need be.
+    """
+    if len(with_choices(events)):
+        events = spread_choices(events).events
     shrunk = distance.copy()
     hidden = read_only(np.zeros(event_count(events), np.uint8))
     signature, scratch = read_only(signatures_of(events)), scratch_for(events)
-    shrink(columns, events, hidden, signature, scratch, np.iinfo(np.int64).min, shrunk)
+    shrink(columns, events, hidden, signature, scratch, now, shrunk)
     return shrunk
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stentor._jit import is_plain
+from stentor.encoding.choices import with_choices
 from stentor.encoding.columns import (
     EventColumns,
     Float64,
@@ -23,6 +24,7 @@ from stentor.encoding.columns import (
 )
 from stentor.encoding.event import EventBuffer
 from stentor.encoding.ragged import children, events_between, take
+from stentor.index.choices import LiveChoices, by_choice, by_choice_of_pairs
 from stentor.index.contract import NOTHING_LEARNED, Index, Learned
 from stentor.index.live import LiveSignatures
 from stentor.index.table import FROM_THE_START, EventTable, SubscriptionTable
@@ -137,6 +139,7 @@ class Structure(Index):
         self.live = EventTable()
         self.history: EventColumns | None = None
         self._signatures = LiveSignatures()
+        self._live_choices = LiveChoices()
 
     @classmethod
     def build(
@@ -167,6 +170,7 @@ class Structure(Index):
         """An index of live events alone, of which nothing is copied: for `match_live`."""
         index = cls()
         index.live = EventTable.over(events)
+        index._live_choices.hold(index.live, 0)
         index._hold_events(0)
         return index
 
@@ -191,6 +195,7 @@ class Structure(Index):
 
     def hold(self, events: EventColumns) -> int:
         first = self.live.append(events)
+        self._live_choices.hold(self.live, first)
         self._hold_events(first)
         return first
 
@@ -201,13 +206,35 @@ class Structure(Index):
     def forget_dropped(self) -> Int64:
         count, kept = self.live.count, self.live.current_rows()
         self.live.keep(kept)
+        self._live_choices.hold(self.live, 0)
         self._renumbered(kept, count)
         return kept
 
     def match(self, events: EventColumns, *, threads: int = 1) -> MatchPairs:
+        if len(several := with_choices(events)):
+            return by_choice(events, several, lambda some: self.match(some, threads=threads))
         return map_tiles(self._match_tile, events, threads)
 
     def top(
+        self,
+        events: EventColumns,
+        k: int,
+        *,
+        threads: int = 1,
+        scoring: Scoring = Scoring.SUM,
+    ) -> ScoredPairs:
+        if len(several := with_choices(events)):
+            return best_of(
+                by_choice(
+                    events,
+                    several,
+                    lambda some: self._top(some, k, threads=threads, scoring=scoring),
+                ),
+                k,
+            )
+        return self._top(events, k, threads=threads, scoring=scoring)
+
+    def _top(
         self,
         events: EventColumns,
         k: int,
@@ -225,6 +252,8 @@ class Structure(Index):
         return map_tiles(best, events, threads)
 
     def match_rows(self, events: EventColumns, candidates: MatchPairs) -> MatchPairs:
+        if len(several := with_choices(events)):
+            return by_choice_of_pairs(events, several, candidates, self.match_rows)
         columns = self.subscriptions.columns
         event = np.repeat(np.arange(event_count(events)), np.diff(candidates.starts))
         alternatives, starts = children(columns.alternative_start, candidates.rows)
@@ -237,10 +266,18 @@ class Structure(Index):
         return scores_of(self.subscriptions.columns, events, pairs, scoring)
 
     def match_one(self, event: EventBuffer) -> Int64:
+        if event.has_choices:
+            return self.match(event.copy()).rows
         single, count = self._match_one(event, NO_SCORES)
         return single.found.row[:count]
 
     def top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
+        if event.has_choices:
+            _, rows, scores = self.top(event.copy(), k, scoring=scoring)
+            return rows, scores
+        return self._top_one(event, k, scoring)
+
+    def _top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
         single, count = self._match_one(event, int(scoring))
         rows, scores = single.found.row[:count], single.found.score[:count]
         if count <= k:
@@ -275,6 +312,10 @@ class Structure(Index):
         return self.history
 
     def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+        return self._live_choices.completed(columns, self._match_live(columns))
+
+    def _match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+        """`match_live`; what it says of events that are one of several counts for nothing."""
         return self._signatures.match(columns, self.live)
 
     def _match_tile(self, events: EventColumns) -> MatchPairs:

@@ -5,8 +5,9 @@ Slow and obvious on purpose. Everything else in Stentor is tested against this f
 1. NOT is pushed inward, and the expression is multiplied out into alternatives: each a set of
    literals (predicates, perhaps negated, with their weights). Nothing is simplified.
 2. An alternative holds where, for each attribute, its literals hold together. A missing attribute
-   is NULL: `IS NULL` is true, everything else is unknown. An attribute that is a range holds where
-   some one value of the range satisfies all of the alternative's literals on it.
+   is NULL: `IS NULL` is true, everything else is unknown. An attribute that is a range, or
+   one of several values, holds where some one of its values satisfies all of the alternative's
+   literals on it.
 3. The expression is true where an alternative is true; else unknown where one is unknown.
 4. A true alternative scores, for each attribute, the sum of the weights of its distinct literals
    times the event's weight of that attribute, added up in the order of the attributes' names (or
@@ -39,6 +40,7 @@ from stentor.model import (
     In,
     IsNull,
     Like,
+    OneOf,
     Overlaps,
     Point,
     Predicate,
@@ -110,11 +112,20 @@ def alternative_truth(
     truths = []
     for attribute, literals in by_attribute(alternative).items():
         value = event.attributes.get(attribute)
-        if isinstance(value, Range):
-            truths.append(_range_truth(literals, value))
+        if isinstance(value, OneOf):
+            truths.append(_some(_value_truth(literals, one, here, plane) for one in value.members))
         else:
-            truths += [literal_truth(literal, value, here, plane) for literal in literals]
+            truths.append(_value_truth(literals, value, here, plane))
     return _all(truths)
+
+
+def _value_truth(
+    literals: list[Literal], value: Value | None, here: Point | None, plane: bool
+) -> bool | None:
+    """Whether all *literals*, which are of one attribute, hold of its *value*."""
+    if isinstance(value, Range):
+        return _range_truth(literals, value)
+    return _all(literal_truth(literal, value, here, plane) for literal in literals)
 
 
 def alternative_score(

@@ -28,7 +28,7 @@ from stentor.model.record import Changes, Event, EventChanges, Match, Subscripti
 from stentor.model.region import Box, Circle, Polygon, Region
 from stentor.model.schema import Schema
 from stentor.model.scoring import Scoring
-from stentor.model.values import Constant, Point, Range, Set, Value
+from stentor.model.values import Constant, OneOf, Point, Range, Set, Value
 
 __all__ = [
     "HERE",
@@ -50,6 +50,7 @@ __all__ = [
     "Like",
     "Match",
     "Not",
+    "OneOf",
     "Or",
     "Overlaps",
     "Point",

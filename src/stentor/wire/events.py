@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from stentor.errors import RecordError
-from stentor.model import Constant, Event, Kind, Point, Range, Schema, Set, Value
+from stentor.model import Constant, Event, Kind, OneOf, Point, Range, Schema, Set, Value
 from stentor.model.record import RECORD_FIELDS
 from stentor.model.schema import AttributeUse
 from stentor.model.values import check_value, is_readable, kind_of, read_value
@@ -23,6 +23,7 @@ from stentor.model.values.members import members_length, plain_members
 from stentor.model.values.nested import flattened
 from stentor.model.values.number import check_weight_count, read_weight, read_weights
 from stentor.model.values.object import Raw, check_fields, check_object, says
+from stentor.model.values.one_of import check_choices, length_of, plain_one_of
 from stentor.model.values.string import (
     check_record_bytes,
     check_string_bytes,
@@ -62,6 +63,7 @@ def event_from_dict(
             value = read_value(cell, kind=kind, plane=schema.plane, field=name)
             if value is not None:
                 attributes[name] = value
+    check_choices(attributes.values(), limits.choices)
     weights = read_weights(raw.get("weights"), limits.attributes)
     event = Event(
         read_id(raw.get("id")),
@@ -120,12 +122,15 @@ def check_event(event: Event, schema: Schema, limits: RecordLimits = DEFAULT_REC
         if isinstance(value, Constant)
         else plain_members(value)
         if isinstance(value, Set)
+        else plain(value)
+        if isinstance(value, OneOf)
         else None
         for name, value in attributes.items()
     }
     _check_size(strings, schema, limits)
     for name, value in attributes.items():
         check_value(value, plane=schema.plane, field=name)
+    check_choices(attributes.values(), limits.choices)
     for name, weight in check_object(event.weights, "what an Event has as weights").items():
         read_weight(weight, read_attribute_name(name))
     check_weight_count(len(event.weights), limits.attributes)
@@ -157,6 +162,8 @@ def plain(value: Value) -> Any:
         return {name: _plain(value.kind, end) for name, end in (finite or ends).items()}
     if isinstance(value, Set):
         return plain_members(value)
+    if isinstance(value, OneOf):
+        return plain_one_of(value, lambda one: _plain(value.kind, one))
     return _plain(*value)
 
 
@@ -187,8 +194,14 @@ def _check_size(attributes: Raw, schema: Schema, limits: RecordLimits) -> None:
     for name, cell in attributes.items():
         if name not in schema:
             read_attribute_name(name)
-        if isinstance(cell, str | list):
-            length = utf8_length(cell) if isinstance(cell, str) else members_length(cell)
+        if isinstance(cell, str | list | Mapping):
+            length = (
+                utf8_length(cell)
+                if isinstance(cell, str)
+                else members_length(cell)
+                if isinstance(cell, list)
+                else length_of(cell)
+            )
             check_string_bytes(length, limits.string_bytes, name)
             size += length
     check_record_bytes(size, limits.record_bytes)

@@ -23,11 +23,14 @@ class RecordLimits:
     """Of one string of an event, as UTF-8."""
     record_bytes: int = 8_000_000
     """Of one line of JSON; of all strings of one event together."""
+    choices: int = 1_000
+    """Of one event: the ways to choose one of each of its sets (`{"in": […]}`, `{"not_in": […]}`),
+    the product of how many values they have; each is matched like an event."""
     expression: Limits = DEFAULT_LIMITS
     """Of a subscription's expression."""
 
     def __post_init__(self) -> None:
-        for name in ("attributes", "string_bytes", "record_bytes"):
+        for name in ("attributes", "string_bytes", "record_bytes", "choices"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise SettingsError(

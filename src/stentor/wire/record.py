@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from stentor.encoding.event import NO_LABELS, EventBuffer
 from stentor.errors import RecordError
-from stentor.model import Constant, Event, Kind, Point, Range, Schema, Value
+from stentor.model import Constant, Event, Kind, OneOf, Point, Range, Schema, Value
 from stentor.model.record import Publish, Update
 from stentor.model.values import kind_of, read_value
 from stentor.model.values.labels import read_labels
@@ -190,7 +190,7 @@ class EventReader:
                 found = read_value(cell, kind, plane=schema.plane, field=name)
                 if found is None:
                     continue
-                if kind is not kind_of(found) or kind is _STRING:
+                if kind is not kind_of(found) or kind is _STRING or isinstance(found, OneOf):
                     return False
                 lows[value], highs[value] = _ends(found)
             codes[value] = attribute.code

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isinf
 from typing import Any, Final
 
 import pyarrow as pa
 
 from stentor.language.printer import to_text
-from stentor.model import Constant, Event, Kind, Point, Range, Schema, Set, Subscription, Value
+from stentor.model import (
+    Constant,
+    Event,
+    Kind,
+    OneOf,
+    Point,
+    Range,
+    Schema,
+    Set,
+    Subscription,
+    Value,
+)
 from stentor.model.values.members import set_text
+from stentor.model.values.one_of import plain_one_of
 from stentor.wire.events import NESTED, needs_nested_form
 
 POINT: Final = pa.struct([("x", pa.float64()), ("y", pa.float64())])
@@ -28,8 +41,9 @@ _TYPES: Final = {
 def events_to_table(events: Iterable[Event], schema: Schema) -> Any:
     """*events* as a table: a column for each attribute that *schema* knows the kind of.
 
-    An attribute that is a range in any event is a column of structs of low and high. The
-    attributes are in a struct column where the name of one is taken otherwise.
+    An attribute that is a range in any event is a column of structs of low and high; one that is
+    one of several values in any event, of structs of in and not_in, too. The attributes are in a
+    struct column where the name of one is taken otherwise.
     """
     given = list(events)
     columns = {
@@ -65,6 +79,8 @@ def subscriptions_to_table(subscriptions: Iterable[Subscription]) -> Any:
 
 def _column(values: Sequence[Value | None], kind: Kind) -> Any:
     of = _TYPES[kind]
+    if any(isinstance(value, OneOf) for value in values):
+        return objects_array(values, kind)
     if any(isinstance(value, Range) for value in values):
         ends = [_ends(value) for value in values]
         return pa.StructArray.from_arrays(
@@ -79,6 +95,41 @@ def _column(values: Sequence[Value | None], kind: Kind) -> Any:
         locations = [value._asdict() if isinstance(value, Point) else None for value in values]
         return pa.array(locations, of)
     return _scalars([_ends(value)[0] for value in values], of)
+
+
+def objects_array(values: Sequence[Value | None], kind: Kind) -> Any:
+    """*values*, of which some are one of several, as structs that `read_value` takes."""
+    of = _TYPES[kind]
+    fields = [pa.field("in", pa.list_(of)), pa.field("not_in", pa.list_(of))]
+    if kind in (Kind.NUMBER, Kind.TIMESTAMP):
+        fields += [pa.field("low", of), pa.field("high", of)]
+    plain = pa.int64() if kind is Kind.TIMESTAMP else of
+    stored = [pa.field(one.name, _retyped(one.type, plain)) for one in fields]
+    found = [None if value is None else _object(value, kind) for value in values]
+    return pa.array(found, pa.struct(stored)).cast(pa.struct(fields))
+
+
+def _retyped(of: Any, plain: Any) -> Any:
+    return pa.list_(plain) if pa.types.is_list(of) else plain
+
+
+def _object(value: Value, kind: Kind) -> dict[str, Any]:
+    def scalar(one: float | str) -> Any:
+        if kind is Kind.TIMESTAMP:
+            return int(one)
+        return bool(one) if kind is Kind.BOOLEAN else one
+
+    if isinstance(value, OneOf):
+        return plain_one_of(value, scalar)
+    if isinstance(value, Range):
+        ends = {"low": value.low, "high": value.high}
+        is_time = kind is Kind.TIMESTAMP
+        return {name: scalar(one) for name, one in ends.items() if not (is_time and isinf(one))}
+    assert isinstance(value, Constant)
+    one = scalar(value.value)
+    if kind in (Kind.NUMBER, Kind.TIMESTAMP):
+        return {"low": one, "high": one}
+    return {"in": [one]}
 
 
 def _ends(value: Value | None) -> tuple[Any, Any]:

@@ -32,6 +32,7 @@ from stentor.model import Kind, Schema, Subscription
 from stentor.model.record import Record
 from stentor.model.schema import AttributeUse
 from stentor.model.values.object import check_fields
+from stentor.model.values.one_of import check_choices, choices
 from stentor.model.values.string import (
     MOST_ID_BYTES,
     check_record_bytes,
@@ -148,6 +149,7 @@ def _reasons(
         bad_seqs,
         *(cells.reasons for cells in found.attributes.values()),
         _too_large(found, limits.record_bytes),
+        _too_many_choices(found, limits.choices),
         *(cells.reasons for cells in found.others.values()),
         found.weights.reasons if found.weights else {},
         found.ids.reasons,
@@ -469,6 +471,13 @@ def _too_large(found: RecordTable, most_bytes: int) -> dict[int, str]:
     }
 
 
+def _too_many_choices(found: RecordTable, most: int) -> dict[int, str]:
+    columns = [cells.one_of for cells in found.attributes.values()]
+    ways = {row: [one[row] for one in columns if row in one] for row in set().union(*columns)}
+    bad = {row: values for row, values in ways.items() if choices(values) > most}
+    return {row: _sentence(lambda one: check_choices(one, most), one) for row, one in bad.items()}
+
+
 def _learn(found: RecordTable, schema: Schema) -> None:
     uses = [
         AttributeUse(name, cells.kind, WHERE)
@@ -486,4 +495,4 @@ def _attribute_column(name: str, cells: Cells) -> AttributeColumn:
     """*cells* for `assemble`; read-only like Arrow's buffers, so that one kernel serves all."""
     strings = None if cells.strings is None else all_read_only(StringColumn(*cells.strings))
     ends = read_only(cells.low), read_only(cells.high)
-    return AttributeColumn(name, read_only(cells.valid), *ends, strings)
+    return AttributeColumn(name, read_only(cells.valid), *ends, strings, cells.one_of)

@@ -143,7 +143,7 @@ class BeqTree(Structure):
     def _renumbered(self, kept: Int64, count: int) -> None:
         self._build(self.live.current_rows())
 
-    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+    def _match_live(self, columns: SubscriptionColumns) -> MatchPairs:
         """For each subscription its live events, from the cells that its region meets."""
         alternatives = np.arange(len(columns.predicate_start) - 1)
         box = np.empty(4 * len(alternatives))

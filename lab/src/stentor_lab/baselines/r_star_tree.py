@@ -145,7 +145,7 @@ class RStarTree(Rival):
         self._live_boxes = np.zeros((0, 2 * len(self._chosen)))
         self._hold_events(0)
 
-    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+    def _match_live(self, columns: SubscriptionColumns) -> MatchPairs:
         """For each subscription its live events, from the tree of events."""
         alternatives = np.arange(len(columns.predicate_start) - 1)
         event, alternative = [], []

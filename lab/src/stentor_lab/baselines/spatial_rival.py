@@ -213,7 +213,7 @@ class SpatialRival(Rival):
         sides = np.concatenate((least, most), axis=1).reshape(-1)
         return Entries(key[:found], item[:found], sign[item[:found]], sides)
 
-    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+    def _match_live(self, columns: SubscriptionColumns) -> MatchPairs:
         """For each subscription its live events, from the lists of its keywords and cells."""
         alternatives = np.arange(len(columns.predicate_start) - 1)
         entries = self._entries(columns, alternatives)

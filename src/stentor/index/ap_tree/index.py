@@ -290,13 +290,13 @@ class ApTree(Structure):
             self._view = used_part(self._store.tree)
         return self._view
 
-    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+    def _match_live(self, columns: SubscriptionColumns) -> MatchPairs:
         """For each subscription the live events that match it.
 
         Cost: the lists of the leaves that it leads to, the verifier for candidates.
         """
         if self._lists is None:
-            return super().match_live(columns)
+            return super()._match_live(columns)
         return self._lists.match(columns, self.live, self._signatures.view)
 
     # Moving.

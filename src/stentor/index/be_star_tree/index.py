@@ -178,15 +178,15 @@ class BEStarTree(Structure):
                 self._window.add(event.copy())
         return rows
 
-    def top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
+    def _top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
         if k > MOST_SEARCHED:
-            return super().top_one(event, k, scoring)
+            return super()._top_one(event, k, scoring)
         found = self._find_best(event.columns, k, scoring, kept_with(event).fitting(event))
         if self._window.is_due(1):
             self._window.add(event.copy())
         return _best_of_one(found, k)
 
-    def top(
+    def _top(
         self,
         events: EventColumns,
         k: int,
@@ -200,7 +200,7 @@ class BEStarTree(Structure):
         k is large, that of `match`, and all scores.
         """
         if k > MOST_SEARCHED:
-            return super().top(events, k, threads=threads, scoring=scoring)
+            return super()._top(events, k, threads=threads, scoring=scoring)
 
         def best(tile: EventColumns) -> ScoredPairs:
             found = self._find_best(tile, k, scoring)

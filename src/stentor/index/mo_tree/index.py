@@ -72,7 +72,7 @@ class MoTree(Structure):
 
     # Matches.
 
-    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+    def _match_live(self, columns: SubscriptionColumns) -> MatchPairs:
         """For each subscription the live events that it wants.
 
         Cost: the buckets of events whose cells it meets in every layer.

@@ -141,7 +141,7 @@ class PackedIndex(Structure):
             return found
         return found_for(capacity)
 
-    def top(
+    def _top(
         self,
         events: EventColumns,
         k: int,
@@ -155,7 +155,7 @@ class PackedIndex(Structure):
         that of `match`, and all scores.
         """
         if k > MOST_SEARCHED or not any(segment.nodes for segment in self._segments.all):
-            return super().top(events, k, threads=threads, scoring=scoring)
+            return super()._top(events, k, threads=threads, scoring=scoring)
         return map_tiles(lambda tile: self._top_tile(tile, k, scoring), events, threads)
 
     def _top_tile(
@@ -173,9 +173,9 @@ class PackedIndex(Structure):
         )
         return best_rows(homes, inputs, others, k, scoring)
 
-    def top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
+    def _top_one(self, event: EventBuffer, k: int, scoring: Scoring) -> tuple[Int64, Float64]:
         if k > MOST_SEARCHED or not any(segment.nodes for segment in self._segments.all):
-            return super().top_one(event, k, scoring)
+            return super()._top_one(event, k, scoring)
         best = self._top_tile(event.columns, k, scoring, kept_with(event).fitting(event))
         return best.rows, best.scores
 
@@ -347,7 +347,7 @@ class PackedIndex(Structure):
 
     # Live events.
 
-    def match_live(self, columns: SubscriptionColumns) -> MatchPairs:
+    def _match_live(self, columns: SubscriptionColumns) -> MatchPairs:
         return self._live_blocks.match(columns, self.live)
 
     def _hold_events(self, first: int) -> None:

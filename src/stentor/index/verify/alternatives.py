@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stentor._jit import kernel
+from stentor.encoding.choices import choices_of_pairs, with_choices
 from stentor.encoding.columns import (
     EventColumns,
     Int64,
@@ -26,6 +27,12 @@ def first_alternatives(
 
     Cost: that of verifying them.
     """
+    if len(with_choices(events)):
+        choices, named, of = choices_of_pairs(events, pairs)
+        own = first_alternatives(columns, choices, named)
+        least = np.full(len(pairs.rows), np.iinfo(np.int64).max)
+        np.minimum.at(least, of[own != NO_ALTERNATIVE], own[own != NO_ALTERNATIVE])
+        return np.where(least == np.iinfo(np.int64).max, NO_ALTERNATIVE, least)
     found: Int64 = np.full(len(pairs.rows), NO_ALTERNATIVE, np.int64)
     find_alternatives(columns, events, all_read_only(pairs), scratch_for(events), found)
     return found

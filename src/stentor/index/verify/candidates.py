@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stentor._jit import kernel, kernel_inline
+from stentor.encoding.choices import choices_of_pairs, with_choices
 from stentor.encoding.columns import (
     EventColumns,
     Float64,
@@ -67,7 +68,7 @@ class CandidateCounts:
         """Let `by_event` be the sums of what was added, for events of ascending *seq*."""
         self.by_event = np.zeros(len(seq), np.int64)
         for part, counts in self._parts:
-            self.by_event[np.searchsorted(seq, part)] += counts  # no event twice in a part
+            np.add.at(self.by_event, np.searchsorted(seq, part), counts)
         self._parts.clear()
 
 
@@ -212,6 +213,11 @@ def scores_of(
     scoring: Scoring = Scoring.SUM,
 ) -> Float64:
     """The score of each of *pairs*, which must match (−∞ where one does not)."""
+    if len(with_choices(events)):
+        choices, named, of = choices_of_pairs(events, pairs)
+        best = np.full(len(pairs.rows), -np.inf)
+        np.maximum.at(best, of, scores_of(columns, choices, named, scoring))
+        return best
     scores = np.empty(len(pairs.rows))
     score_pairs(columns, events, all_read_only(pairs), scratch_for(events), int(scoring), scores)
     return scores

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stentor._jit import inner_kernel, kernel, kernel_inline
+from stentor.encoding.choices import choices_of_pairs, with_choices
 from stentor.encoding.columns import (
     EventColumns,
     Int64,
@@ -61,6 +62,12 @@ def reasons_of(
 
     Of several alternatives the one is blamed that got furthest before a predicate failed.
     """
+    if len(with_choices(events)):
+        choices, named, of = choices_of_pairs(events, pairs)
+        own = reasons_of(columns, validity, choices, named)
+        order = np.lexsort((-own.predicate, own.code != MATCHES, of))  # a choice that matches first
+        first = order[np.unique(of[order], return_index=True)[1]]
+        return Reasons(own.code[first], own.predicate[first])
     count = len(pairs.rows)
     found = Reasons(np.empty(count, np.uint8), np.empty(count, np.int64))
     explain_pairs(columns, validity, events, all_read_only(pairs), scratch_for(events), found)

@@ -23,6 +23,7 @@ from stentor.model.values.constant import Constant, is_missing, python_scalar, r
 from stentor.model.values.geometry import read_geometry
 from stentor.model.values.members import Set, read_set
 from stentor.model.values.nested import SET, names_of_a_value
+from stentor.model.values.one_of import NAMES, OneOf, excluded_by, one_of, read_one_of
 from stentor.model.values.point import (
     COORDINATE_NAMES,
     Point,
@@ -37,6 +38,7 @@ from stentor.model.values.string import describe, read_string
 __all__ = [
     "Constant",
     "Kind",
+    "OneOf",
     "Point",
     "Range",
     "Set",
@@ -47,7 +49,7 @@ __all__ = [
     "read_value",
 ]
 
-Value = Constant | Range | Point | Set
+Value = Constant | Range | Point | Set | OneOf
 
 
 def read_value(
@@ -117,7 +119,7 @@ def read_location(raw: Any, *, plane: bool) -> Point | None:
 
 def _read_object(
     raw: Mapping[str, Any], kind: Kind | None, plane: bool, field: str | None
-) -> Point | Range | Set | None:
+) -> Constant | Point | Range | Set | OneOf | None:
     marked = raw.get("type")
     is_point = isinstance(marked, str) and marked == "Point"
     if is_point and kind is not Kind.SET and isinstance(raw.get("coordinates"), (list, tuple)):
@@ -133,13 +135,21 @@ def _read_object(
         return read_set(raw["set"], field)
     if kind is Kind.SET:
         return read_set(raw, field)  # which says what a set is
+    if names_of_a_value(names) and not NAMES.isdisjoint(names):
+        if len(names) > 1:
+            raise RecordError(
+                "a value says in, not, not_in, or the ends of a range: one of these, "
+                f"not {' and '.join(sorted(names))}",
+                field=field,
+            )
+        return read_one_of(raw, kind, field)
     if names_of_a_value(names) and names != SET:
         return read_range(raw, kind, field)
     if names_of_a_value(raw) and not names:
         return None  # a range without ends
     raise RecordError(
         'an object here is a GeoJSON Point, {"lon": …, "lat": …}, a range '
-        '{"low": …, "high": …} or {"set": […]}; '
+        '{"low": …, "high": …}, {"in": […]}, {"not": …}, {"not_in": […]} or {"set": […]}; '
         "what is nested has names with dots, and then the name itself is no attribute",
         field=field,
     )
@@ -155,6 +165,14 @@ def check_value(value: object, *, plane: bool = False, field: str | None = None)
         case Range(Kind.NUMBER | Kind.TIMESTAMP, low, high) if _is_double(low) and _is_double(high):
             if low > high:
                 raise RecordError(f"its low end {low} is above {high}", field=field)
+        case OneOf(kind, tuple(members)):
+            for member in members:
+                check_value(member, field=field)
+            if {member.kind for member in members} != {kind} or one_of(kind, members) != value:
+                raise RecordError(
+                    "one of several values has two at least, of one kind, in order", field=field
+                )
+            excluded_by(value)  # which refuses other ranges
         case Set(tuple(members)):
             for member in members:
                 check_value(member, field=field)
@@ -166,7 +184,7 @@ def check_value(value: object, *, plane: bool = False, field: str | None = None)
             read_point(value, plane=plane, field=field)
         case _:
             raise RecordError(
-                "an Event holds Constant, Range, Set and Point values, "
+                "an Event holds Constant, Range, OneOf, Set and Point values, "
                 f"got {type(value).__name__}; pass a dict, or make the event by event_from_dict",
                 field=field,
             )

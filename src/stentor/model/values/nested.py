@@ -1,8 +1,10 @@
 """What an object in an attribute is: a value of its own, or more attributes, with dots.
 
-The one rule: an object with exactly the names of a point or a range is one (a null is the same as
-leaving a name out), and so is any object where the schema knows the attribute itself, which must
-be a value then. Any other is nested: `{"customer": {"age": 5}}` is the attribute `customer.age`.
+The one rule: an object is a value where it has names of ranges and sets alone (`low`, `high`,
+`above`, `below`, `in`, `not`, `not_in`), or exactly those of a point or of `set`; a null counts as
+a name, so that a struct says by its type what it is. So is any object where the schema knows the
+attribute itself, which must be a value then. Any other is nested: `{"customer": {"age": 5}}` is
+the attribute `customer.age`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any, Final
 
 from stentor.errors import RecordError
 from stentor.model.kind import Kind
-from stentor.model.values.constant import is_missing
+from stentor.model.values.one_of import NAMES
 from stentor.model.values.point import COORDINATE_NAMES
 from stentor.model.values.range import RANGE_NAMES
 
@@ -22,6 +24,7 @@ MOST_NESTED: Final = 64
 SET: Final = frozenset(("set",))
 GEOJSON: Final = frozenset(("type", "coordinates"))
 _PAIRS: Final = tuple(map(frozenset, COORDINATE_NAMES))
+_RANGE_OR_SET: Final = RANGE_NAMES | NAMES
 
 KindOf = Callable[[str], Kind | None]
 
@@ -33,27 +36,12 @@ def names_of_a_value(names: Iterable[Any]) -> bool:
     (True, True, False)
     """
     given = frozenset(names)
-    return bool(given) and (given <= RANGE_NAMES or given in (SET, *_PAIRS))
-
-
-def part_of_a_value(names: Iterable[Any]) -> bool:
-    """Whether an object of some of these *names* may be a value."""
-    given = frozenset(names)
-    return not given.isdisjoint(RANGE_NAMES) or any(
-        given >= form for form in (SET, GEOJSON, *_PAIRS)
-    )
+    return bool(given) and (given <= _RANGE_OR_SET or given in (SET, *_PAIRS))
 
 
 def is_value(raw: Mapping[str, Any]) -> bool:
     """Whether the object *raw* is a value by itself, whatever the schema knows."""
-    if names_of_a_value(raw):
-        return True
-    if not raw:
-        return False
-    given = {name for name, cell in raw.items() if not is_missing(cell)}
-    if given == GEOJSON:
-        return isinstance(raw["type"], str) and raw["type"] == "Point"
-    return names_of_a_value(given)
+    return names_of_a_value(raw) or (raw.keys() == GEOJSON and raw["type"] == "Point")
 
 
 def flattened(given: Mapping[str, Any], kind_of: KindOf) -> Mapping[str, Any]:

@@ -22,8 +22,11 @@ from pyspark.sql import types as T  # noqa: N812
 
 from stentor.errors import SettingsError
 from stentor.model import Kind, Schema
+from stentor.model.values.nested import names_of_a_value
+from stentor.model.values.one_of import NAMES
 from stentor.pipeline.commit.manifests import Commits
 from stentor.pipeline.sources import RANGE
+from stentor.pipeline.sources.text_records import NO_SETS
 from stentor.pipeline.sources.values import (
     NUMBER_RANGE,
     POINT,
@@ -96,6 +99,10 @@ def usable_types(
         if isinstance(of, T.NullType) or (declared is not None and name not in declared):
             continue
         expected = declared.kind(name) if declared is not None else None
+        names = of.names if isinstance(of, T.StructType) else []
+        if names_of_a_value(names) and not NAMES.isdisjoint(names):
+            mistakes.append(f"{frame}, column {name!r}: {NO_SETS}")
+            continue
         kind = kind_of_type(of, expected)
         if kind is None and declared is None:
             continue  # nobody can ask for it

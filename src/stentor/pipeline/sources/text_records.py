@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from stentor.encoding.columns import Int64
 from stentor.errors import RecordError, StentorError
-from stentor.model import Constant, Event, Kind, Point, Schema, Set
+from stentor.model import Constant, Event, Kind, OneOf, Point, Schema, Set
 from stentor.model.record import BRINGING_OPS, EVENT_OPS, OPS, Op
 from stentor.model.values.members import set_text
 from stentor.model.values.string import describe
@@ -47,6 +47,11 @@ _MISFIT: Final = "the line has more or fewer cells than the header"
 _NOT_UTF8: Final = (
     "the line holds U+FFFD, which stands for bytes that are not UTF-8; save the text as UTF-8, or "
     "name its encoding in the source's options"
+)
+#: Tables of Spark have no type for them.
+NO_SETS: Final = (
+    "Spark's sources do not take one of several values (in, not, not_in); send it as several "
+    "events, or to an engine"
 )
 _INT64: Final = range(-(2**63), 2**63)
 
@@ -329,6 +334,9 @@ class _Gathered:
         self, row: int, op: str, event: Event, order: int | None, time: int | None
     ) -> None:
         """Take in an event."""
+        for name, value in event.attributes.items():
+            if isinstance(value, OneOf):
+                raise RecordError(NO_SETS, field=name)
         position = len(self.rows)
         self.add(row, op, event.id, order, time, event.until)
         if event.weights:
@@ -345,6 +353,7 @@ class _Gathered:
             elif isinstance(value, Set):
                 low = high = set_text(value)
             else:
+                assert not isinstance(value, OneOf)
                 low, high = value[-2], value[-1]
             cells.low.append(low)
             cells.high.append(high)

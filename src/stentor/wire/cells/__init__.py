@@ -20,9 +20,10 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from stentor.errors import RecordError
-from stentor.model import Constant, Kind, Point, Set
+from stentor.model import Constant, Kind, OneOf, Point, Set
 from stentor.model.values import kind_of, read_value
 from stentor.model.values.members import members_length, set_text
+from stentor.model.values.one_of import check_choices, length_of
 from stentor.model.values.point import COORDINATE_NAMES
 from stentor.model.values.range import ENDS
 from stentor.model.values.string import check_string_bytes, utf8_length
@@ -87,6 +88,7 @@ def resolve(
         return cells._replace(doubtful=None)
     reasons = dict(cells.reasons)
     texts: dict[int, str] = {}
+    one_of: dict[int, OneOf] = {}
     found, valid = cells.kind, cells.valid.copy()
     low = cells.low.copy()
     # Single values have one array for both ends.
@@ -96,18 +98,31 @@ def resolve(
         try:
             if isinstance(raw, RecordError):
                 raise raw
-            if isinstance(raw, str | list):
-                size = utf8_length(raw) if isinstance(raw, str) else members_length(raw)
+            if isinstance(raw, str | list | dict):
+                size = (
+                    utf8_length(raw)
+                    if isinstance(raw, str)
+                    else members_length(raw)
+                    if isinstance(raw, list)
+                    else length_of(raw)
+                )
                 check_string_bytes(size, limits.string_bytes, field)
             value = read_value(raw, kind, plane=plane, field=field)
             if value is None:
                 valid[row] = False
                 continue
             found = found or kind_of(value)
-            if kind_of(value) is not found or found is Kind.STRING:
+            if kind_of(value) is not found or (found is Kind.STRING and not isinstance(raw, dict)):
                 raise RecordError(f"a {kind_of(value)} in a column of {found}s", field=field)
             if isinstance(value, Set):
                 texts[row] = set_text(value)
+                continue
+            if isinstance(value, OneOf):
+                check_choices([value], limits.choices)
+                one_of[row] = value
+                continue
+            if found is Kind.STRING:
+                texts[row] = str(value[1])
                 continue
         except RecordError as error:
             reasons[row] = str(error)
@@ -118,20 +133,22 @@ def resolve(
             low[row], high[row] = (value.x, value.y) if isinstance(value, Point) else value[1:]
     if found is None:  # nothing but refused cells
         valid[list(reasons)] = False
-    if found is Kind.SET:
-        return set_cells(texts, valid, reasons)
+    if found in (Kind.SET, Kind.STRING):
+        return _text_cells(found, texts, valid, reasons)._replace(one_of=one_of)
     return cells._replace(
-        kind=found, valid=valid, low=low, high=high, doubtful=None, reasons=reasons
+        kind=found, valid=valid, low=low, high=high, doubtful=None, reasons=reasons, one_of=one_of
     )
 
 
-def set_cells(texts: Mapping[int, str], valid: Booleans, reasons: Mapping[int, str]) -> Cells:
-    """The cells of sets: their *texts* by row."""
+def _text_cells(
+    kind: Kind, texts: Mapping[int, str], valid: Booleans, reasons: Mapping[int, str]
+) -> Cells:
+    """The cells of sets, or of strings in objects: their *texts* by row."""
     strings = string_column(
         pa.array([texts.get(row, "") for row in range(len(valid))], pa.large_string())
     )
     nothing = np.zeros(0)
-    return Cells(Kind.SET, valid, nothing, nothing, strings, reasons=reasons)
+    return Cells(kind, valid, nothing, nothing, strings, reasons=reasons)
 
 
 def is_odd(of: Any) -> bool:

@@ -13,7 +13,7 @@ from pyarrow import types
 
 from stentor.encoding.columns import Float64
 from stentor.encoding.events import StringColumn
-from stentor.model import Kind
+from stentor.model import Kind, OneOf
 
 Booleans = npt.NDArray[np.bool_]
 
@@ -32,6 +32,7 @@ class Cells(NamedTuple):
     strings: StringColumn | None = None
     doubtful: Booleans | None = None  # (rows,) what the reader of single values must look at
     reasons: Mapping[int, str] = {}  # row → why its cell is refused
+    one_of: Mapping[int, OneOf] = {}  # row → its cell, where that is one of several values
 
 
 def missing(rows: int) -> Cells:

@@ -1,7 +1,6 @@
 """Columns of structs and maps → attributes with dots, by the rule of `model/values/nested`.
 
-A struct none of whose fields could make a value is taken apart as it is; of one that may be a value
-in some rows, each row says what it is.
+A struct says by its type what it is, but for one of GeoJSON; of a map each row does.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from pyarrow import types
 
 from stentor.errors import RecordError
 from stentor.model.values.nested import (
+    GEOJSON,
     MOST_NESTED,
     KindOf,
     is_value,
     names_of_a_value,
-    part_of_a_value,
 )
 from stentor.wire.cells.layout import plain_array
 from stentor.wire.cells.raw import raw_cells
@@ -55,7 +54,7 @@ def _leaves(name: str, array: Any, kind_of: KindOf, depth: int) -> Iterator[tupl
     if names_of_a_value(names):
         yield name, array
         return
-    if part_of_a_value(names):
+    if types.is_map(of) or names == GEOJSON:
         are_values = pa.array(
             [isinstance(raw, dict) and is_value(raw) for raw in raw_cells(array, name)]
         )
