@@ -121,9 +121,9 @@ def matched(index, *records):
 EXAMPLE_TREE = "ap_tree paper fanout=3 leaf=1 terms=1"
 
 
-@pytest.mark.parametrize("variant", ["", " priority=keywords", " priority=space"])
-def test_the_running_example_is_answered_as_in_example_2(variant):
-    index = index_class(EXAMPLE_TREE + variant).build(columns_of(EXAMPLE.values()))
+@pytest.mark.parametrize("settings", ["", " priority=keywords", " priority=space"])
+def test_the_running_example_is_answered_as_in_example_2(settings):
+    index = index_class(EXAMPLE_TREE + settings).build(columns_of(EXAMPLE.values()))
     index.check()
     assert matched(index, M1, M2) == [["s7"], ["s1", "s4"]]
 
@@ -248,9 +248,9 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_any_run_of_changes_is_answered_as_by_the_scan(variant):
-    Run(VARIANTS[variant], seed=7).to(OPERATIONS // 10)
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_any_run_of_changes_is_answered_as_by_the_scan(settings):
+    Run(VARIANTS[settings], seed=7).to(OPERATIONS // 10)
 
 
 def test_a_long_run_of_changes_is_answered_as_by_the_scan():
