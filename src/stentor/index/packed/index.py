@@ -227,7 +227,7 @@ class PackedIndex(Structure):
         columns, table = event.columns, self.subscriptions
         self._know_matched(1)
         if self._sample.is_due(1):
-            self._sample.keep(event.copy())
+            self._sample.add(event.copy())
         pairs, marks = self._one
         if 64 * len(marks.word) < self.count:
             marks = row_set(self.count + self.count // 4)
@@ -319,7 +319,7 @@ class PackedIndex(Structure):
 
     def _know_matched(self, events: int) -> None:
         """Let segments be merged that *events* have paid for."""
-        if not self.is_mapped:
+        if self._segments.all and not self.is_mapped:
             columns = self.subscriptions.columns
             self._segments.matched(events, self._in_segments, columns, self._kept)
 

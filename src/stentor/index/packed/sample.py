@@ -39,7 +39,10 @@ class SeenEvents:
 
     def keep(self, events: EventColumns) -> None:
         """Keep a few of *events*, in the place of the oldest where there are many."""
-        few = take(events, np.arange(min(event_count(events), FEW_SEEN)))
+        self.add(take(events, np.arange(min(event_count(events), FEW_SEEN))))
+
+    def add(self, few: EventColumns) -> None:
+        """Keep *few*, which nobody else holds."""
         seen = sum(map(event_count, self._parts)) + event_count(few)
         is_full = seen > MOST_SEEN
         self._parts = (*(self._parts[1:] if is_full else self._parts), few)
