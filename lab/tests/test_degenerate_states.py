@@ -14,6 +14,7 @@ def small(monkeypatch):
     monkeypatch.setattr(degenerate_states, "LIVE", (80, 20))
     monkeypatch.setattr(degenerate_states, "WORDS", 12)
     monkeypatch.setattr(degenerate_states, "COVERED", (60, 120))
+    monkeypatch.setattr(degenerate_states, "MOVERS", (300,))
     monkeypatch.setattr(degenerate_states, "EVENTS", 32)
 
 
@@ -43,7 +44,7 @@ def test_each_state_stands_beside_the_scan_or_the_definition(small):
             "be_star_tree, adapted",
         ],
         "Rows with a `since`": [f"{name}, {span}" for name in names for span in spans],
-        "Motion kept after a save": [
+        "Motion kept after a save, 300 subscribers": [
             "block scan",
             "ap_tree, motion forgotten",
             "ap_tree, motion kept",
