@@ -76,7 +76,7 @@ SUBJECTS: Final = {
         "stentor_lab.bench.packed_changes",
     ),
     "degenerate": Subject(
-        "everyday inputs on which a structure may degenerate, each beside the scan",
+        "everyday inputs and states in which a structure may degenerate, each beside the scan",
         "stentor_lab.bench.degenerate",
     ),
     "live": Subject(

@@ -1,5 +1,6 @@
 """Everyday inputs on which a structure may degenerate: none may be slower than the scan there.
 
+States, such as many safe regions or a tree that was opened, are in `degenerate_states.py`.
 An input is a line of INPUTS: its name, the structures that it tries, and a function from a size and
 a random generator to texts of subscriptions and events, or to columns of both.
 """
@@ -14,16 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from stentor.encoding.columns import EventColumns, Float64, SubscriptionColumns, event_count
-from stentor.encoding.events import TimedEvent, encode_events
+from stentor.encoding.columns import EventColumns, SubscriptionColumns, event_count
 from stentor.encoding.ragged import events_between, take
-from stentor.encoding.template import SubscriptionHeads
-from stentor.encoding.texts import TextEncoder
 from stentor.index.catalog import structure_class
 from stentor.index.structure import Structure
-from stentor.model import Schema
-from stentor.model.values.time import NEVER
-from stentor.wire.events import event_from_dict
+from stentor_lab.bench.degenerate_states import state_tables
 from stentor_lab.measure import Answer, Case, stopwatch
 from stentor_lab.result import BenchOptions, Progress, Table
 from stentor_lab.structures import Contender, Workload, build, figures_of, measured_table
@@ -31,6 +27,7 @@ from stentor_lab.workloads.distributions import random_of
 from stentor_lab.workloads.expressions import Expressions
 from stentor_lab.workloads.intervals import Intervals
 from stentor_lab.workloads.pickups import hot_city
+from stentor_lab.workloads.plain import encoded
 
 SIZE: Final = 160_000
 EVENTS: Final = 256
@@ -68,24 +65,9 @@ def from_texts(drawn: Texts) -> Draw:
     return draw
 
 
-def encoded(
-    texts: Sequence[str], events: Sequence[Mapping[str, Any]], at: Float64 | None = None
-) -> Columns:
-    """The columns of *texts*, whose subscribers are *at* (n × 2), and of plain *events*."""
-    schema, count = Schema(), len(texts)
-    positions = np.full((count, 2), np.nan) if at is None else at
-    asked = SubscriptionHeads([str(row) for row in range(count)], positions, np.full(count, NEVER))
-    columns = TextEncoder(schema).encode(texts, asked).columns
-    arrivals = [
-        TimedEvent(event_from_dict({"id": f"e{row}", **event}, schema))
-        for row, event in enumerate(events)
-    ]
-    return columns, encode_events(arrivals, schema)
-
-
 def tables(options: BenchOptions) -> tuple[Table, ...]:
-    """A table for each input."""
-    return tuple(table_of(one, options) for one in INPUTS)
+    """A table for each input, then for each state."""
+    return (*(table_of(one, options) for one in INPUTS), *state_tables(options))
 
 
 def table_of(one: Input, options: BenchOptions) -> Table:
