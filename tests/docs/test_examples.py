@@ -21,7 +21,7 @@ from stentor.wire.rejected import Rejected
 from tests.docs.documents import DATA, KINDS, ROOT, Block, blocks, enter, programs
 
 #: Commands that take long by intention: their arguments are read, and no more.
-SLOW = ("bench", "demo", "size", "stream", "warm")
+SLOW = ("bench", "demo", "reproduce", "size", "stream", "warm")
 #: What a new user begins with.
 ENVIRONMENT = ("python3 -m venv .venv", ". .venv/bin/activate")
 

@@ -24,8 +24,8 @@ class RecordLimits:
     record_bytes: int = 8_000_000
     """Of one line of JSON; of all strings of one event together."""
     choices: int = 1_000
-    """Of one event: the ways to choose one of each of its sets (`{"in": […]}`, `{"not_in": […]}`),
-    the product of how many values they have; each is matched like an event."""
+    """Of one event: the ways to choose one value of each of its sets, the product of how many
+    values they have; each is matched like an event."""
     expression: Limits = DEFAULT_LIMITS
     """Of a subscription's expression."""
 

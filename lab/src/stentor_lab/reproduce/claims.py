@@ -233,7 +233,7 @@ class Near:
     @property
     def text(self) -> str:
         return (
-            f"{self.curve} is within {self.within:g}× of the printed number at four points of "
+            f"{self.curve} is within {self.within:g}× of {self.theirs} at four points of "
             "five (agrees), at two of five (partly), else disagrees"
         )
 
@@ -243,7 +243,7 @@ class Near:
         share = sum(near) / max(1, len(near))
         verdict = AGREES if share >= 0.8 else PARTLY if share >= 0.4 else DISAGREES
         seen = ", ".join(f"{x}: {number(a)} ({number(b)})" for x, a, b in pairs[:6])
-        return Judgement(verdict, f"ours (the paper's): {seen}")
+        return Judgement(verdict, f"{self.curve} ({self.theirs}): {seen}")
 
 
 @dataclass(frozen=True)

@@ -175,8 +175,8 @@ def holding(
         workload = workload_of(x)
         count = event_count(workload.live)
         batch = batch_size(count)
-        base = events_between(workload.live, 0, count - batch)
-        late = events_between(workload.live, count - batch, None)
+        base = take(workload.live, np.arange(count - batch))
+        late = take(workload.live, np.arange(count - batch, count))
         panels = panels or (
             collecting("insert", f"{title}: insert", axis, "µs an event", workload.facts),
             collecting("delete", f"{title}: delete", axis, "µs an event", workload.facts),

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from stentor.encoding.columns import EventColumns, Float64, Int64, SubscriptionColumns, event_count
-from stentor.encoding.ragged import events_between
+from stentor.encoding.ragged import events_between, take
 from stentor.index.structure import Structure
 from stentor_lab.baselines.rivals import any_structure, shown_name
 from stentor_lab.measure import Answer, Case, measure
@@ -127,8 +127,8 @@ def _ready(name: str, trip: Journey) -> Structure:
     history = events_between(trip.live, 0, min(2000, event_count(trip.live)))
     index = any_structure(name, trip.columns).build(trip.columns, history)
     last = event_count(trip.live) - 1
-    index.hold(events_between(trip.live, 0, last))
-    index.hold(events_between(trip.live, last, None))  # what grows does so now
+    index.hold(take(trip.live, np.arange(last)))
+    index.hold(take(trip.live, np.array([last])))  # what grows does so now
     return index
 
 

@@ -37,6 +37,12 @@ from stentor_lab.reproduce.papers.ap_tree_regions import SAFE, safe_rates, safe_
 _BOTH: Final = ("msp", f"msp {GN}")
 
 
+_LARGER: Final = (
+    "Few nodes are built anew among few subscribers: measured once with 20,000 on Oldenburg's "
+    "roads, 1,024 moves at a time, some 155 nodes were at each timestamp, at 90–290 µs a move."
+)
+
+
 def _nodes(key: str) -> Callable[[Panels], str]:
     """What building nodes anew costs, from the curves of the panel *key*."""
 
@@ -45,7 +51,7 @@ def _nodes(key: str) -> Callable[[Panels], str]:
         moving, fixed = (panel.curve(name).points[-1].value for name in (AP, FIXED))
         return (
             f"Tested: where no node is built anew it takes {number(fixed)}, otherwise "
-            f"{number(moving)}, at the last point ({panel.y})."
+            f"{number(moving)}, at the last point ({panel.y}). {_LARGER}"
         )
 
     return told
