@@ -220,7 +220,7 @@ def test_supported_versions_are_those_of_the_package() -> None:
         ("Numba", r"numba>=0\.63,<0\.69"),
         ("NumPy", r"numpy>=2\.1"),
         ("Arrow (pyarrow)", r"pyarrow>=22"),
-        ("Spark", r"pyspark>=4\.1,<5"),
+        ("Spark", r"pyspark>=4\.1,<4\.3"),
         ("Delta (deltalake)", r"deltalake>=1\.0"),
     ):
         least = re.search(requirement, needed)
