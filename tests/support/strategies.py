@@ -126,19 +126,27 @@ def _single_values(attribute: str) -> st.SearchStrategy[Value]:
     return ends.map(lambda end: Constant(kind, end)) | ranges
 
 
+@st.composite
+def _attributes(draw: st.DrawFn) -> dict[str, Value]:
+    """Most of the attributes. (Drawn one by one: as one strategy its name is too long.)"""
+    found = {}
+    for name in grid.KINDS:
+        value = draw(st.one_of(st.none(), values(name), values(name)))
+        if value is not None:
+            found[name] = value
+    return found
+
+
 @cache
 def events(*, id: str | None = None, until: bool = False) -> st.SearchStrategy[Event]:
     """Events with most of the attributes and a few weights; with *until*, some stay live."""
-    some = {name: st.one_of(st.none(), values(name), values(name)) for name in grid.KINDS}
     weights = st.dictionaries(
         st.sampled_from(list(grid.KINDS)), st.sampled_from(grid.WEIGHTS), max_size=3
     )
     return st.builds(
         Event,
         st.sampled_from(grid.EVENT_IDS) if id is None else st.just(id),
-        st.fixed_dictionaries(some).map(
-            lambda found: {name: value for name, value in found.items() if value is not None}
-        ),
+        _attributes(),
         weights,
         st.one_of(instants(), st.none()) if until else st.none(),
     )
