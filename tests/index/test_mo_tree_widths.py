@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stentor.index.mo_tree.attributes import quantiles, widths
 from stentor.index.mo_tree.cells import cells_of_levels, interval_cell
 from stentor.index.mo_tree.settings import MoTreeSettings
 from stentor.index.mo_tree.widths import (
@@ -44,6 +45,16 @@ def samples(draw):
 
 
 densities = st.one_of(st.just(uniform()), st.floats(0.0, 2.0).map(zipf), samples())
+
+
+@pytest.mark.parametrize(
+    "end", [0.0, 5e-324, -3.0, math.nextafter(math.inf, 0), -math.nextafter(math.inf, 0)]
+)
+def test_knots_are_apart_where_all_ends_are_equal(end):
+    for knots in (quantiles(np.full(7, end)), widths(end, end)):
+        assert np.isfinite(knots).all()
+        assert (np.diff(knots) >= 0).all()
+        assert knots[0] < knots[-1]
 
 
 def test_the_example_of_the_paper_comes_out():

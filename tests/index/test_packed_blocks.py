@@ -27,7 +27,7 @@ from tests.support.slow_index import SlowIndex, encoded, rows_by_event
 
 SCHEMA = grid.schema()
 subscriptions = st.lists(strategies.subscriptions(max_predicates=4), min_size=1, max_size=6)
-some_events = st.lists(strategies.events(), max_size=4)
+some_events = st.lists(strategies.events(several=False), max_size=4)
 
 
 def alternatives_of(columns):

@@ -56,7 +56,7 @@ def small_tail(monkeypatch):
 
 @given(
     some=st.lists(strategies.subscriptions(max_predicates=4), min_size=1, max_size=5),
-    events=st.lists(strategies.events(), min_size=1, max_size=5),
+    events=st.lists(strategies.events(several=False), min_size=1, max_size=5),
     copies=st.sampled_from([1, 400]),
 )
 def test_subscriptions_find_what_evaluate_finds(some, events, copies):

@@ -91,7 +91,7 @@ def holds(test, value, here):
             return region.contains(value) != negated
 
 
-some_events = st.lists(strategies.events(), min_size=1, max_size=5)
+some_events = st.lists(strategies.events(several=False), min_size=1, max_size=5)
 places = st.none() | strategies.points()
 
 

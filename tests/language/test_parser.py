@@ -219,7 +219,7 @@ def underlined(error):
         ("ST_DWithin(loc, ST_Point(1, 2), -5)", "at least 0, got -5", "-5", None),
         ("ST_DWithin(loc, ST_Point(1, 95), 5)", "not on the globe", "ST_Point(1, 95)", None),
         ("ST_DWithin(loc, 5, 5)", "expected ST_Point(lon, lat) or here()", "5", None),
-        ("ST_Within(loc, ST_MakeEnvelope(1, 2, 3, 4, 5))", "too many arguments", ",", None),
+        ("ST_Within(loc, ST_MakeEnvelope(1, 2, 3, 4, 4326, 5))", "too many arguments", ",", None),
         ("ST_Within(loc, ST_MakeEnvelope(1, 5, 3, 4))", "above its north",
          "ST_MakeEnvelope(1, 5, 3, 4)", "south"),
         ("ST_Within(loc, other)", "expected a region", "other", "ST_MakeEnvelope"),

@@ -13,7 +13,9 @@ from tests.support import grid, strategies
 def events(min_size, max_size):
     """Pairs of an event with an id of its own, and a time or None."""
     times = st.none() | strategies.instants()
-    drawn = st.lists(st.tuples(strategies.events(), times), min_size=min_size, max_size=max_size)
+    drawn = st.lists(
+        st.tuples(strategies.events(several=False), times), min_size=min_size, max_size=max_size
+    )
     return drawn.map(
         lambda found: [(replace(one, id=f"e{n}"), time) for n, (one, time) in enumerate(found)]
     )

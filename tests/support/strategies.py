@@ -127,26 +127,31 @@ def _single_values(attribute: str) -> st.SearchStrategy[Value]:
 
 
 @st.composite
-def _attributes(draw: st.DrawFn) -> dict[str, Value]:
+def _attributes(draw: st.DrawFn, several: bool) -> dict[str, Value]:
     """Most of the attributes. (Drawn one by one: as one strategy its name is too long.)"""
-    found = {}
+    found, of = {}, values if several else _single_values
     for name in grid.KINDS:
-        value = draw(st.one_of(st.none(), values(name), values(name)))
+        value = draw(st.one_of(st.none(), of(name), of(name)))
         if value is not None:
             found[name] = value
     return found
 
 
 @cache
-def events(*, id: str | None = None, until: bool = False) -> st.SearchStrategy[Event]:
-    """Events with most of the attributes and a few weights; with *until*, some stay live."""
+def events(
+    *, id: str | None = None, until: bool = False, several: bool = True
+) -> st.SearchStrategy[Event]:
+    """Events with most of the attributes and a few weights; with *until*, some stay live.
+
+    Unless they are to have one value of each attribute, some have one of *several*.
+    """
     weights = st.dictionaries(
         st.sampled_from(list(grid.KINDS)), st.sampled_from(grid.WEIGHTS), max_size=3
     )
     return st.builds(
         Event,
         st.sampled_from(grid.EVENT_IDS) if id is None else st.just(id),
-        _attributes(),
+        _attributes(several),
         weights,
         st.one_of(instants(), st.none()) if until else st.none(),
     )

@@ -157,8 +157,12 @@ def widths(low: float, high: float) -> Float64:
 
 def _apart(knots: Float64) -> Float64:
     """*knots* of which the last is greater than the first."""
-    knots[-1] = max(knots[-1], np.nextafter(knots[0], np.inf))
-    return np.asarray(np.maximum.accumulate(knots))
+    knots = np.maximum.accumulate(knots)
+    if knots[-1] <= knots[0] <= 0.0:
+        knots[-1] = np.nextafter(knots[-1], np.inf)
+    elif knots[-1] <= knots[0]:  # above the largest of doubles is none
+        knots[:-1] = np.nextafter(knots[0], -np.inf)
+    return knots
 
 
 def _of_events(events: EventColumns, pieces: str) -> Iterator[AttributeChoice]:
