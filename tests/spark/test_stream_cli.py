@@ -406,7 +406,7 @@ def test_match_on_spark_equals_match_and_keeps_its_snapshot(spark, files):
     assert "subscriptions.jsonl: left out: 'broken': expected a value" in on_spark.stderr
     assert summary == {
         "subscriptions": 2, "events": 2, "matches": 3,
-        "rejected subscriptions": 1, "unreadable events": 1,
+        "rejected subscriptions": 1, "unreadable events": 1, "share unreadable": 0.3333,
     }  # fmt: skip
     pq.write_table(pa.table({"id": ["e9"], "text": ["x"], "price": [9.0]}), "events.parquet")
     again = ("match", "--spark", "-e", "events.parquet", "--snapshot", "kept", "--top", "1")
