@@ -419,9 +419,8 @@ class Tables:
         interests = list(store.interests())
         self._restore_clients(store, interests, time)
         records: list[tuple[str, int, Record]] = []
-        for one in interests:  # they say most of kinds, and come before events
-            if one.source == CLIENT:
-                continue
+        # They say most of kinds, and come before events.
+        for one in [one for one in interests if one.source != CLIENT]:
             with store.reading("interests", one.row):
                 wanted, link = one.wanted(self._schema), self._links[one.source]
                 if isinstance(wanted, Subscription):
@@ -478,7 +477,8 @@ class Tables:
         assert known >= keys
         for key in known - keys:  # the engine knows the time with its next record
             until = read_time(self._engine.get(key).get("until"), "until")
-            assert until is not None and until <= time, key  # noqa: PT018
+            assert until is not None, key
+            assert until <= time, key
 
     def _exact_keys(self) -> Iterator[str]:
         for neighbour, link in self._links.items():

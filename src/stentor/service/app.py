@@ -54,7 +54,6 @@ _PREFLIGHT: Final = (
     (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
     (b"access-control-allow-headers", b"authorization, content-type, last-event-id"),
     (b"access-control-max-age", b"600"),
-    (b"content-length", b"0"),
 )
 _MEDIA_TYPES: Final = {
     ".html": "text/html",
